@@ -1,0 +1,16 @@
+# Warnings for our own code, and the sanitizers asked for with QUERN_SANITIZE.
+add_library(quern_flags INTERFACE)
+target_compile_options(quern_flags INTERFACE -Wall -Wextra -Wno-unused-parameter -Werror=return-type
+                                             -Werror=switch)
+if(QUERN_SANITIZE)
+  target_compile_options(quern_flags INTERFACE -fsanitize=${QUERN_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(quern_flags INTERFACE -fsanitize=${QUERN_SANITIZE})
+endif()
+find_program(QUERN_LLD NAMES ld.lld-22 ld.lld)
+if(QUERN_LLD AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_link_options(quern_flags INTERFACE --ld-path=${QUERN_LLD})
+endif()
+find_program(QUERN_CCACHE ccache)
+if(QUERN_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${QUERN_CCACHE})
+endif()
