@@ -1,0 +1,37 @@
+#ifndef QUERN_REWRITE_NATIVE_RULE_H_
+#define QUERN_REWRITE_NATIVE_RULE_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "rewrite/bounds.h"
+#include "rewrite/graph.h"
+
+namespace quern {
+
+/// What a rule may use besides the node it looks at.
+struct RuleContext {
+  UOpGraph& graph;
+  BoundsAnalysis& bounds;
+  const void* user = nullptr;  ///< the caller's own argument, for rules that know its type
+};
+
+/// A rule that needs code. It is not proved: `reason` says why it is no row of a table, and the
+/// fuzz tests compare what it does with the interpreter.
+struct NativeRule {
+  std::string_view name;
+  uint64_t roots;  ///< OpBit of every op it can apply to
+  /// The node that replaces `u`, or nullptr where the rule does not apply. Never `u` itself.
+  const UOp* (*apply)(const UOp* u, RuleContext& context);
+  std::string_view reason;
+};
+
+std::span<const NativeRule> NativeFoldRules();       ///< constants, intervals, casts
+std::span<const NativeRule> NativeIndexRules();      ///< sums, div and mod, comparisons of Index
+std::span<const NativeRule> NativeLogicRules();      ///< chains of and, or, min, max
+std::span<const NativeRule> NativeStructureRules();  ///< gates, loops, reductions, vectors
+
+}  // namespace quern
+
+#endif  // QUERN_REWRITE_NATIVE_RULE_H_
