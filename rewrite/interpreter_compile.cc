@@ -1,0 +1,379 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "rewrite/concat.h"
+#include "rewrite/graph.h"
+#include "rewrite/interpreter_program.h"
+#include "rewrite/range_sets.h"
+#include "rewrite/verify_node.h"
+
+namespace quern {
+namespace {
+
+using Code = Instruction::Code;
+
+// Code that is being written: the body of a loop, or what is computed once for a statement. Levels
+// form a stack; a node is computed at the deepest level that binds one of its ranges.
+struct Level {
+  const UOp* range = nullptr;  // nullptr: no loop
+  uint64_t bit = 0;
+  int32_t range_cell = -1;
+  int thread_loop = ProgramBuffer::kNone;  // set on the loop over threads itself
+  std::vector<Instruction> code;
+  absl::flat_hash_map<const UOp*, int32_t> cells;
+};
+
+// What is still to be done; the last task is the next. Stands in for recursion over the graph.
+struct Task {
+  enum Kind : uint8_t {
+    kStatement,
+    kCloseStatement,  // closes `levels` loops and the level of the statement
+    kCloseLoop,
+    kEmitStore,
+    kExpression,    // computes a value, after its sources
+    kCompute,       // the sources are there
+    kFinishReduce,  // closes `levels` loops, into level `home`
+  };
+  Kind kind;
+  const UOp* node;
+  size_t levels = 0;
+  size_t home = 0;
+};
+
+Scalar ReduceStart(Op op, ScalarType type) {
+  if (op == Op::kMax || op == Op::kMin) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    if (IsFloat(type)) return {.f = op == Op::kMax ? -infinity : infinity};
+    return {.i = op == Op::kMax ? MinInteger(type) : MaxInteger(type)};
+  }
+  const int unit = op == Op::kMul ? 1 : 0;
+  if (IsFloat(type)) return {.f = static_cast<double>(unit)};
+  return {.i = unit};
+}
+
+class Compiler {
+ public:
+  explicit Compiler(const UOp* sink) : sets_(sink) {
+    levels_.emplace_back();
+    for (const UOp* u : Toposort(sink)) {
+      bool loads = u->op == Op::kLoad;
+      for (const UOp* s : u->src()) loads |= loads_.contains(s);
+      if (loads) loads_.insert(u);
+      if (u->op != Op::kReduce) continue;
+      for (size_t i = 0; i < sets_.ranges().size(); ++i) reduces_[i] += (sets_.Of(u) >> i) & 1;
+    }
+  }
+
+  absl::StatusOr<Program> Run(const UOp* sink) {
+    program_.reads_before_writes = std::all_of(sink->src().begin(), sink->src().end(),
+                                               [](const UOp* s) { return s->op == Op::kStore; });
+    tasks_.push_back({Task::kStatement, sink});
+    while (!tasks_.empty()) {
+      const Task task = tasks_.back();
+      tasks_.pop_back();
+      if (absl::Status s = Do(task); !s.ok()) return s;
+    }
+    program_.code = std::move(levels_.front().code);
+    return std::move(program_);
+  }
+
+ private:
+  absl::Status Do(const Task& task) {
+    switch (task.kind) {
+      case Task::kStatement:
+        OpenStatement(task.node);
+        return absl::OkStatus();
+      case Task::kCloseStatement:
+        for (size_t i = 0; i < task.levels; ++i) CloseLevel(levels_.size() - 2);
+        CloseLevel(levels_.size() - 2);
+        return absl::OkStatus();
+      case Task::kCloseLoop:
+        if (levels_.back().thread_loop != ProgramBuffer::kNone) thread_loop_ = ProgramBuffer::kNone;
+        CloseLevel(levels_.size() - 2);
+        return absl::OkStatus();
+      case Task::kEmitStore: {
+        const UOp* store = task.node;
+        Instruction in = MemoryAccess(Code::kStore, store);
+        in.sources[2] = CellOf(store->src(1));
+        levels_.back().code.push_back(in);
+        return absl::OkStatus();
+      }
+      case Task::kExpression:
+        return Expression(task.node);
+      case Task::kCompute:
+        Compute(task.node);
+        return absl::OkStatus();
+      case Task::kFinishReduce:
+        FinishReduce(task);
+        return absl::OkStatus();
+    }
+    return absl::InternalError("no such task");
+  }
+
+  int32_t NewCells(int lanes) {
+    const int32_t first = program_.cells;
+    program_.cells += lanes;
+    return first;
+  }
+
+  void OpenLevel(const UOp* range) {
+    Level level;
+    level.range = range;
+    if (range != nullptr) {
+      level.bit = sets_.Bit(range);
+      level.range_cell = NewCells(1);
+      level.cells[range] = level.range_cell;
+    }
+    levels_.push_back(std::move(level));
+  }
+
+  // Appends the innermost level, as a loop if it is one, to the code of level `home`.
+  void CloseLevel(size_t home) {
+    Level level = std::move(levels_.back());
+    levels_.pop_back();
+    std::vector<Instruction>& into = levels_[home].code;
+    if (level.range == nullptr) {
+      into.insert(into.end(), level.code.begin(), level.code.end());
+      return;
+    }
+    Instruction begin{.code = Code::kLoop, .node = level.range, .result = level.range_cell};
+    begin.amount = level.range->range_size();
+    begin.backwards = level.range->range_type() == AxisType::kThread ||
+                      level.range->range_type() == AxisType::kGlobal;
+    if (level.thread_loop != ProgramBuffer::kNone) {
+      Instruction forget{.code = Code::kNewThread, .node = level.range};
+      forget.amount = level.thread_loop;
+      level.code.insert(level.code.begin(), forget);
+    }
+    begin.jump = static_cast<int64_t>(level.code.size()) + 1;
+    Instruction end = begin;
+    end.code = Code::kLoopEnd;
+    into.push_back(begin);
+    into.insert(into.end(), level.code.begin(), level.code.end());
+    into.push_back(end);
+  }
+
+  void OpenStatement(const UOp* u) {
+    if (u->op == Op::kStore) {
+      OpenStore(u);
+      return;
+    }
+    size_t first = 0;
+    if (u->op == Op::kLoop) {
+      OpenLevel(u->src(0));
+      if (u->src(0)->range_type() == AxisType::kThread && thread_loop_ == ProgramBuffer::kNone) {
+        levels_.back().thread_loop = thread_loop_ = thread_loops_++;
+      }
+      tasks_.push_back({Task::kCloseLoop, u});
+      first = 1;
+    }
+    for (size_t i = u->source_count; i > first; --i) {
+      tasks_.push_back({Task::kStatement, u->src(i - 1)});
+    }
+  }
+
+  // Ranges that no loop binds are looped over here: those on which many REDUCEs depend outside, so
+  // that the REDUCEs are computed seldom.
+  void OpenStore(const UOp* store) {
+    uint64_t open = 0;
+    for (const Level& level : levels_) open |= level.bit;
+    std::vector<const UOp*> loops = sets_.Members(sets_.Of(store) & ~open);
+    for (const UOp* r : loops) {
+      // Nothing runs; what would be computed before the loops might touch what is not there.
+      if (r->range_size() == 0) return;
+    }
+    std::sort(loops.begin(), loops.end(), [this](const UOp* a, const UOp* b) {
+      const int i = std::countr_zero(sets_.Bit(a));
+      const int j = std::countr_zero(sets_.Bit(b));
+      return reduces_[i] != reduces_[j] ? reduces_[i] > reduces_[j] : i < j;
+    });
+    statement_level_ = levels_.size();
+    OpenLevel(nullptr);
+    for (const UOp* r : loops) OpenLevel(r);
+    tasks_.push_back({Task::kCloseStatement, store, loops.size()});
+    tasks_.push_back({Task::kEmitStore, store});
+    tasks_.push_back({Task::kExpression, store->src(1)});
+    PushAddress(store->src(0));
+  }
+
+  void PushAddress(const UOp* index) {
+    for (size_t i = 1; i < index->source_count; ++i) {
+      tasks_.push_back({Task::kExpression, index->src(i)});
+    }
+  }
+
+  // The level at which `u` is computed. What loads is never moved out of its statement: statements
+  // before it may store what it reads.
+  size_t Home(const UOp* u) const {
+    const uint64_t set = sets_.Of(u);
+    size_t level = levels_.size() - 1;
+    while (level > 0 && (levels_[level].bit & set) == 0) --level;
+    return loads_.contains(u) ? std::max(level, statement_level_) : level;
+  }
+
+  int32_t CellOf(const UOp* u) const { return levels_[Home(u)].cells.at(u); }
+
+  int32_t NewConstant(int lanes, Scalar value) {
+    const int32_t first = NewCells(lanes);
+    for (int i = 0; i < lanes; ++i) program_.constants.push_back({first + i, value});
+    return first;
+  }
+
+  absl::Status Expression(const UOp* u) {
+    Level& home = levels_[Home(u)];
+    if (home.cells.contains(u)) return absl::OkStatus();
+    switch (u->op) {
+      case Op::kConst:
+        home.cells[u] = NewConstant(u->dtype.lanes, {.i = u->arg.a});
+        return absl::OkStatus();
+      case Op::kLanes: {
+        const int32_t first = NewCells(u->dtype.lanes);
+        for (int i = 0; i < u->dtype.lanes; ++i)
+          program_.constants.push_back({first + i, {.i = i}});
+        home.cells[u] = first;
+        return absl::OkStatus();
+      }
+      case Op::kRange:
+        return absl::InvalidArgumentError(Concat("no loop binds the range of axis ",
+                                                 u->range_axis(), " (size ", u->range_size(),
+                                                 ", type ", AxisTypeName(u->range_type()), ")"));
+      case Op::kReduce:
+        OpenReduce(u);
+        return absl::OkStatus();
+      case Op::kLoad:
+        tasks_.push_back({Task::kCompute, u});
+        PushAddress(u->src(0));
+        return absl::OkStatus();
+      case Op::kStage:
+        tasks_.push_back({Task::kCompute, u});
+        tasks_.push_back({Task::kExpression, u->src(0)});
+        return absl::OkStatus();
+      case Op::kMatrix:
+        return absl::UnimplementedError("the lanes of a matrix instruction belong to a target");
+      default:
+        break;
+    }
+    if (IsBuffer(u->op) || u->op == Op::kIndex) {
+      return absl::InvalidArgumentError(Concat(OpName(u->op), " is used as a value"));
+    }
+    tasks_.push_back({Task::kCompute, u});
+    for (const UOp* s : u->src()) tasks_.push_back({Task::kExpression, s});
+    return absl::OkStatus();
+  }
+
+  void OpenReduce(const UOp* u) {
+    const size_t home = Home(u);
+    std::vector<const UOp*> closed(u->src().begin() + 1, u->src().end());
+    for (const UOp* r : closed) {
+      if (r->range_size() == 0) {
+        levels_[home].cells[u] =
+            NewConstant(u->dtype.lanes, ReduceStart(u->reduce_op(), u->dtype.scalar));
+        return;
+      }
+    }
+    SortByAxis(closed);
+    for (const UOp* r : closed) OpenLevel(r);
+    tasks_.push_back({Task::kFinishReduce, u, closed.size(), home});
+    tasks_.push_back({Task::kExpression, u->src(0)});
+  }
+
+  void FinishReduce(const Task& task) {
+    const UOp* u = task.node;
+    Instruction step{.code = Code::kStart, .node = u, .lanes = u->dtype.lanes};
+    step.result = NewCells(u->dtype.lanes);
+    step.sources[0] = NewConstant(u->dtype.lanes, ReduceStart(u->reduce_op(), u->dtype.scalar));
+    // At `home` itself the accumulation follows the start directly (a REDUCE over no ranges).
+    const size_t target = task.levels > 0 ? levels_.size() - 1 : task.home;
+    Instruction accumulate = step;
+    accumulate.code = Code::kAccumulate;
+    accumulate.sources[0] = CellOf(u->src(0));
+    Instruction finish = step;
+    finish.code = Code::kFinish;
+    finish.sources[0] = step.result;
+    finish.result = NewCells(u->dtype.lanes);
+
+    levels_[task.home].code.push_back(step);
+    levels_[target].code.push_back(accumulate);
+    for (size_t i = task.levels; i > 0; --i) CloseLevel(i == 1 ? task.home : levels_.size() - 2);
+    levels_[task.home].code.push_back(finish);
+    levels_[task.home].cells[u] = finish.result;
+  }
+
+  Instruction MemoryAccess(Code code, const UOp* u) {
+    const UOp* index = u->src(0);
+    Instruction in{.code = code, .node = u, .lanes = index->src(1)->dtype.lanes};
+    in.sources[0] = CellOf(index->src(1));
+    if (index->source_count == 3) in.sources[1] = CellOf(index->src(2));
+    const auto [found, is_new] =
+        buffer_numbers_.try_emplace(index->src(0), static_cast<int32_t>(program_.buffers.size()));
+    if (is_new) program_.buffers.push_back({.node = index->src(0)});
+    in.buffer = found->second;
+    ProgramBuffer& buffer = program_.buffers[in.buffer];
+    (code == Code::kLoad ? buffer.loaded : buffer.stored) = true;
+    if (buffer.thread_loop == ProgramBuffer::kUnused) {
+      buffer.thread_loop = thread_loop_;
+    } else if (buffer.thread_loop != thread_loop_) {
+      buffer.thread_loop = ProgramBuffer::kNone;
+    }
+    return in;
+  }
+
+  void Compute(const UOp* u) {
+    Level& home = levels_[Home(u)];
+    // Two users may both have asked for it before it was there.
+    if (home.cells.contains(u)) return;
+    if (u->op == Op::kStage) {
+      home.cells[u] = CellOf(u->src(0));
+      return;
+    }
+    Instruction in;
+    if (u->op == Op::kLoad) {
+      in = MemoryAccess(Code::kLoad, u);
+    } else {
+      in.code = u->op == Op::kBroadcast    ? Code::kBroadcast
+                : u->op == Op::kHorizontal ? Code::kHorizontal
+                : u->op == Op::kExtract    ? Code::kExtract
+                                           : Code::kElementwise;
+      in.node = u;
+      in.lanes = u->dtype.lanes;
+      for (size_t i = 0; i < u->source_count; ++i) in.sources[i] = CellOf(u->src(i));
+    }
+    in.result = NewCells(u->dtype.lanes);
+    home.code.push_back(in);
+    home.cells[u] = in.result;
+  }
+
+  RangeSets sets_;
+  absl::flat_hash_set<const UOp*> loads_;             // nodes with a load below them
+  std::array<int, RangeSets::kMaxRanges> reduces_{};  // REDUCEs that depend on each range
+  Program program_;
+  absl::flat_hash_map<const UOp*, int32_t> buffer_numbers_;
+  std::vector<Level> levels_;
+  std::vector<Task> tasks_;
+  size_t statement_level_ = 0;
+  int thread_loop_ = ProgramBuffer::kNone;
+  int thread_loops_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<Program> CompileProgram(const UOp* sink) {
+  if (sink->op != Op::kSink) {
+    return absl::InvalidArgumentError(Concat("a kernel is a sink, not a ", OpName(sink->op)));
+  }
+  size_t ranges = 0;
+  for (const UOp* u : Toposort(sink)) {
+    if (absl::Status s = VerifyNode(u); !s.ok()) return s;
+    if (u->op == Op::kRange) ++ranges;
+  }
+  if (ranges > RangeSets::kMaxRanges) {
+    return absl::InvalidArgumentError(
+        Concat("a kernel has at most ", RangeSets::kMaxRanges, " ranges, not ", ranges));
+  }
+  return Compiler(sink).Run(sink);
+}
+
+}  // namespace quern
