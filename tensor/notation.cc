@@ -1,0 +1,52 @@
+#include "tensor/notation.h"
+
+#include <memory>
+#include <utility>
+
+#include "tensor/fusion.h"
+#include "tensor/lower.h"
+#include "tensor/parser.h"
+#include "tensor/shapes.h"
+
+namespace quern {
+
+absl::StatusOr<Program> ParseNotation(std::string_view text, const NotationOptions& options) {
+  absl::StatusOr<Formula> formula = ParseFormula(text);
+  if (!formula.ok()) return formula.status();
+  absl::StatusOr<FormulaMeaning> meaning = ResolveFormula(*formula, options);
+  if (!meaning.ok()) return meaning.status();
+  std::vector<bool> inlined(formula->statements.size(), false);
+  if (options.fuse) {
+    absl::StatusOr<std::vector<bool>> chosen = ChooseInlined(*formula, *meaning);
+    if (!chosen.ok()) return chosen.status();
+    inlined = *std::move(chosen);
+  }
+
+  Program program;
+  program.graph = std::make_shared<UOpGraph>();
+  // Tensors without a buffer vanish; slots stay places in the list.
+  std::vector<int64_t> slot(meaning->names.tensors.size(), -1);
+  for (size_t t = 0; t < slot.size(); ++t) {
+    TensorInfo& info = meaning->names.tensors[t];
+    const int definition = meaning->names.definition[t];
+    if (definition >= 0 && inlined[definition]) continue;
+    slot[t] = static_cast<int64_t>(program.tensors.size());
+    info.slot = slot[t];
+    program.tensors.push_back(info);
+  }
+  for (size_t i = 0; i < inlined.size(); ++i) {
+    if (inlined[i]) continue;
+    absl::StatusOr<const UOp*> sink =
+        LowerStatement(*program.graph, *formula, *meaning, static_cast<int>(i), inlined);
+    if (!sink.ok()) return sink.status();
+    KernelInfo kernel;
+    kernel.sink = *sink;
+    kernel.output = slot[meaning->names.written[i]];
+    kernel.name = program.tensors[kernel.output].name;
+    kernel.inputs = LoadedSlots(*sink);
+    program.kernels.push_back(std::move(kernel));
+  }
+  return program;
+}
+
+}  // namespace quern
