@@ -9,7 +9,7 @@
 namespace quern {
 namespace {
 
-using Code = Instruction::Code;
+using Code = InterpreterStep::Code;
 
 // More private memory than any sound kernel asks for is an error in the kernel.
 constexpr int64_t kMaxPrivateBytes = int64_t{1} << 32;
@@ -41,10 +41,10 @@ void FillWithNonsense(std::vector<std::byte>& memory) {
   std::fill(memory.begin(), memory.end(), std::byte{0xff});
 }
 
-absl::Status Bind(const Program& program, std::span<const BufferView> params,
+absl::Status Bind(const InterpreterProgram& program, std::span<const BufferView> params,
                   std::vector<Memory>& memories) {
   int64_t private_bytes = 0;
-  for (const ProgramBuffer& buffer : program.buffers) {
+  for (const InterpreterBuffer& buffer : program.buffers) {
     Memory memory;
     memory.node = buffer.node;
     const absl::StatusOr<int64_t> bytes = BytesOf(buffer.node);
@@ -97,7 +97,7 @@ void WriteScalar(ScalarType type, std::byte* at, Scalar value) {
 
 class Machine {
  public:
-  Machine(const Program& program, std::vector<Memory>& memories)
+  Machine(const InterpreterProgram& program, std::vector<Memory>& memories)
       : program_(program), memories_(memories), cells_(program.cells, Scalar{.i = 0}) {
     for (const auto& [cell, value] : program.constants) cells_[cell] = value;
   }
@@ -105,7 +105,7 @@ class Machine {
   absl::Status Run() {
     const auto size = static_cast<int64_t>(program_.code.size());
     for (int64_t pc = 0; pc < size; ++pc) {
-      const Instruction& in = program_.code[pc];
+      const InterpreterStep& in = program_.code[pc];
       switch (in.code) {
         case Code::kLoop:
           cells_[in.result].i = in.backwards ? in.amount - 1 : 0;
@@ -141,7 +141,7 @@ class Machine {
   }
 
  private:
-  void Step(const Instruction& in) {
+  void Step(const InterpreterStep& in) {
     const ScalarType type = in.node->dtype.scalar;
     Scalar* result = &cells_[in.result];
     const Scalar* source = &cells_[in.sources[0]];
@@ -199,7 +199,7 @@ class Machine {
     sum = Evaluate(op, wide, wide, s, &overflow_);
   }
 
-  absl::Status Access(const Instruction& in) {
+  absl::Status Access(const InterpreterStep& in) {
     const UOp* index = in.node->sources[0];
     Memory& memory = memories_[in.buffer];
     const ScalarType type = memory.node->dtype.scalar;
@@ -233,7 +233,7 @@ class Machine {
     return absl::OkStatus();
   }
 
-  const Program& program_;
+  const InterpreterProgram& program_;
   std::vector<Memory>& memories_;
   std::vector<Scalar> cells_;
   bool overflow_ = false;
@@ -242,7 +242,7 @@ class Machine {
 }  // namespace
 
 absl::Status Interpret(const UOp* sink, std::span<const BufferView> params) {
-  const absl::StatusOr<Program> program = CompileProgram(sink);
+  const absl::StatusOr<InterpreterProgram> program = CompileForInterpreter(sink);
   if (!program.ok()) return program.status();
   std::vector<Memory> memories;
   if (absl::Status s = Bind(*program, params, memories); !s.ok()) return s;

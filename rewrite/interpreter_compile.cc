@@ -13,7 +13,7 @@
 namespace quern {
 namespace {
 
-using Code = Instruction::Code;
+using Code = InterpreterStep::Code;
 
 // Code that is being written: the body of a loop, or what is computed once for a statement. Levels
 // form a stack; a node is computed at the deepest level that binds one of its ranges.
@@ -21,8 +21,8 @@ struct Level {
   const UOp* range = nullptr;  // nullptr: no loop
   uint64_t bit = 0;
   int32_t range_cell = -1;
-  int thread_loop = ProgramBuffer::kNone;  // set on the loop over threads itself
-  std::vector<Instruction> code;
+  int thread_loop = InterpreterBuffer::kNone;  // set on the loop over threads itself
+  std::vector<InterpreterStep> code;
   absl::flat_hash_map<const UOp*, int32_t> cells;
 };
 
@@ -67,7 +67,7 @@ class Compiler {
     }
   }
 
-  absl::StatusOr<Program> Run(const UOp* sink) {
+  absl::StatusOr<InterpreterProgram> Run(const UOp* sink) {
     program_.reads_before_writes = std::all_of(sink->src().begin(), sink->src().end(),
                                                [](const UOp* s) { return s->op == Op::kStore; });
     tasks_.push_back({Task::kStatement, sink});
@@ -91,12 +91,13 @@ class Compiler {
         CloseLevel(levels_.size() - 2);
         return absl::OkStatus();
       case Task::kCloseLoop:
-        if (levels_.back().thread_loop != ProgramBuffer::kNone) thread_loop_ = ProgramBuffer::kNone;
+        if (levels_.back().thread_loop != InterpreterBuffer::kNone)
+          thread_loop_ = InterpreterBuffer::kNone;
         CloseLevel(levels_.size() - 2);
         return absl::OkStatus();
       case Task::kEmitStore: {
         const UOp* store = task.node;
-        Instruction in = MemoryAccess(Code::kStore, store);
+        InterpreterStep in = MemoryAccess(Code::kStore, store);
         in.sources[2] = CellOf(store->src(1));
         levels_.back().code.push_back(in);
         return absl::OkStatus();
@@ -134,22 +135,22 @@ class Compiler {
   void CloseLevel(size_t home) {
     Level level = std::move(levels_.back());
     levels_.pop_back();
-    std::vector<Instruction>& into = levels_[home].code;
+    std::vector<InterpreterStep>& into = levels_[home].code;
     if (level.range == nullptr) {
       into.insert(into.end(), level.code.begin(), level.code.end());
       return;
     }
-    Instruction begin{.code = Code::kLoop, .node = level.range, .result = level.range_cell};
+    InterpreterStep begin{.code = Code::kLoop, .node = level.range, .result = level.range_cell};
     begin.amount = level.range->range_size();
     begin.backwards = level.range->range_type() == AxisType::kThread ||
                       level.range->range_type() == AxisType::kGlobal;
-    if (level.thread_loop != ProgramBuffer::kNone) {
-      Instruction forget{.code = Code::kNewThread, .node = level.range};
+    if (level.thread_loop != InterpreterBuffer::kNone) {
+      InterpreterStep forget{.code = Code::kNewThread, .node = level.range};
       forget.amount = level.thread_loop;
       level.code.insert(level.code.begin(), forget);
     }
     begin.jump = static_cast<int64_t>(level.code.size()) + 1;
-    Instruction end = begin;
+    InterpreterStep end = begin;
     end.code = Code::kLoopEnd;
     into.push_back(begin);
     into.insert(into.end(), level.code.begin(), level.code.end());
@@ -164,7 +165,8 @@ class Compiler {
     size_t first = 0;
     if (u->op == Op::kLoop) {
       OpenLevel(u->src(0));
-      if (u->src(0)->range_type() == AxisType::kThread && thread_loop_ == ProgramBuffer::kNone) {
+      if (u->src(0)->range_type() == AxisType::kThread &&
+          thread_loop_ == InterpreterBuffer::kNone) {
         levels_.back().thread_loop = thread_loop_ = thread_loops_++;
       }
       tasks_.push_back({Task::kCloseLoop, u});
@@ -282,15 +284,15 @@ class Compiler {
 
   void FinishReduce(const Task& task) {
     const UOp* u = task.node;
-    Instruction step{.code = Code::kStart, .node = u, .lanes = u->dtype.lanes};
+    InterpreterStep step{.code = Code::kStart, .node = u, .lanes = u->dtype.lanes};
     step.result = NewCells(u->dtype.lanes);
     step.sources[0] = NewConstant(u->dtype.lanes, ReduceStart(u->reduce_op(), u->dtype.scalar));
     // At `home` itself the accumulation follows the start directly (a REDUCE over no ranges).
     const size_t target = task.levels > 0 ? levels_.size() - 1 : task.home;
-    Instruction accumulate = step;
+    InterpreterStep accumulate = step;
     accumulate.code = Code::kAccumulate;
     accumulate.sources[0] = CellOf(u->src(0));
-    Instruction finish = step;
+    InterpreterStep finish = step;
     finish.code = Code::kFinish;
     finish.sources[0] = step.result;
     finish.result = NewCells(u->dtype.lanes);
@@ -302,21 +304,21 @@ class Compiler {
     levels_[task.home].cells[u] = finish.result;
   }
 
-  Instruction MemoryAccess(Code code, const UOp* u) {
+  InterpreterStep MemoryAccess(Code code, const UOp* u) {
     const UOp* index = u->src(0);
-    Instruction in{.code = code, .node = u, .lanes = index->src(1)->dtype.lanes};
+    InterpreterStep in{.code = code, .node = u, .lanes = index->src(1)->dtype.lanes};
     in.sources[0] = CellOf(index->src(1));
     if (index->source_count == 3) in.sources[1] = CellOf(index->src(2));
     const auto [found, is_new] =
         buffer_numbers_.try_emplace(index->src(0), static_cast<int32_t>(program_.buffers.size()));
     if (is_new) program_.buffers.push_back({.node = index->src(0)});
     in.buffer = found->second;
-    ProgramBuffer& buffer = program_.buffers[in.buffer];
+    InterpreterBuffer& buffer = program_.buffers[in.buffer];
     (code == Code::kLoad ? buffer.loaded : buffer.stored) = true;
-    if (buffer.thread_loop == ProgramBuffer::kUnused) {
+    if (buffer.thread_loop == InterpreterBuffer::kUnused) {
       buffer.thread_loop = thread_loop_;
     } else if (buffer.thread_loop != thread_loop_) {
-      buffer.thread_loop = ProgramBuffer::kNone;
+      buffer.thread_loop = InterpreterBuffer::kNone;
     }
     return in;
   }
@@ -329,7 +331,7 @@ class Compiler {
       home.cells[u] = CellOf(u->src(0));
       return;
     }
-    Instruction in;
+    InterpreterStep in;
     if (u->op == Op::kLoad) {
       in = MemoryAccess(Code::kLoad, u);
     } else {
@@ -349,18 +351,18 @@ class Compiler {
   RangeSets sets_;
   absl::flat_hash_set<const UOp*> loads_;             // nodes with a load below them
   std::array<int, RangeSets::kMaxRanges> reduces_{};  // REDUCEs that depend on each range
-  Program program_;
+  InterpreterProgram program_;
   absl::flat_hash_map<const UOp*, int32_t> buffer_numbers_;
   std::vector<Level> levels_;
   std::vector<Task> tasks_;
   size_t statement_level_ = 0;
-  int thread_loop_ = ProgramBuffer::kNone;
+  int thread_loop_ = InterpreterBuffer::kNone;
   int thread_loops_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<Program> CompileProgram(const UOp* sink) {
+absl::StatusOr<InterpreterProgram> CompileForInterpreter(const UOp* sink) {
   if (sink->op != Op::kSink) {
     return absl::InvalidArgumentError(Concat("a kernel is a sink, not a ", OpName(sink->op)));
   }

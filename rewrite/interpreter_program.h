@@ -13,7 +13,7 @@ namespace quern {
 
 /// One step of the interpreter. Values live in numbered cells, the lanes of a vector in cells that
 /// follow one another; `result` and `sources` are first cells, -1 where there is none.
-struct Instruction {
+struct InterpreterStep {
   enum class Code : uint8_t {
     kElementwise,  ///< node->op, lane by lane
     kBroadcast,
@@ -40,7 +40,7 @@ struct Instruction {
 };
 
 /// A buffer of the program.
-struct ProgramBuffer {
+struct InterpreterBuffer {
   const UOp* node = nullptr;
   bool loaded = false;
   bool stored = false;
@@ -51,9 +51,9 @@ struct ProgramBuffer {
 };
 
 /// A kernel as a flat list of steps: nothing is looked up or ordered while it runs.
-struct Program {
-  std::vector<Instruction> code;
-  std::vector<ProgramBuffer> buffers;
+struct InterpreterProgram {
+  std::vector<InterpreterStep> code;
+  std::vector<InterpreterBuffer> buffers;
   std::vector<std::pair<int32_t, Scalar>> constants;  ///< cells that are set before the start
   int32_t cells = 0;
   /// A sink of stores: loads see the memory as it was before the first store.
@@ -62,7 +62,7 @@ struct Program {
 
 /// Puts the nodes of a kernel in the order in which they are computed, each at the outermost loop
 /// that binds all it needs.
-absl::StatusOr<Program> CompileProgram(const UOp* sink);
+absl::StatusOr<InterpreterProgram> CompileForInterpreter(const UOp* sink);
 
 }  // namespace quern
 

@@ -1,0 +1,146 @@
+#include "rewrite/prove_access.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "rewrite/linear.h"
+
+namespace quern {
+namespace {
+
+// `a < b`, `a ≤ b` or `a = b`, read from a gate; a negated comparison is turned round.
+struct Comparison {
+  Op op;
+  const UOp* a;
+  const UOp* b;
+};
+
+// The comparisons that are all true when `gate` is; `*never` if it is constantly false.
+std::vector<Comparison> ReadGate(const UOp* gate, bool* never) {
+  std::vector<Comparison> found;
+  std::vector<const UOp*> todo = {gate};
+  while (!todo.empty()) {
+    const UOp* u = todo.back();
+    todo.pop_back();
+    const bool negated = u->op == Op::kNot;
+    if (negated) u = u->src(0);
+    if (u->op == Op::kBroadcast) {
+      if (!negated) todo.push_back(u->src(0));
+    } else if (u->IsConst()) {
+      if ((u->IntValue() != 0) == negated) *never = true;
+    } else if (u->op == Op::kAnd || (u->op == Op::kMul && IsBool(u->dtype))) {
+      if (!negated) todo.insert(todo.end(), u->src().begin(), u->src().end());
+    } else if (GetOpInfo(u->op).comparison && IsIndex(u->src(0)->dtype)) {
+      const UOp* a = u->src(0);
+      const UOp* b = u->src(1);
+      if (u->op == Op::kLt) {
+        found.push_back(negated ? Comparison{Op::kLe, b, a} : Comparison{Op::kLt, a, b});
+      } else if (u->op == Op::kLe) {
+        found.push_back(negated ? Comparison{Op::kLt, b, a} : Comparison{Op::kLe, a, b});
+      } else if ((u->op == Op::kEq) != negated) {
+        found.push_back({Op::kEq, a, b});
+      }
+    }
+  }
+  return found;
+}
+
+int64_t SaturatingAdd(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return a < 0 ? INT64_MIN : INT64_MAX;
+  return sum;
+}
+
+// What a comparison says about its sides as they stand, for offsets in which they occur unchanged
+// below a division.
+void AssumeSides(const Comparison& c, BoundsAnalysis& bounds) {
+  const Bounds a = bounds.Of(c.a);
+  const Bounds b = bounds.Of(c.b);
+  const int gap = c.op == Op::kLt ? 1 : 0;
+  Bounds of_a{INT64_MIN, b.max == INT64_MAX ? b.max : SaturatingAdd(b.max, -gap)};
+  Bounds of_b{a.min == INT64_MIN ? a.min : SaturatingAdd(a.min, gap), INT64_MAX};
+  if (c.op == Op::kEq) {
+    of_a.min = b.min;
+    of_b.max = a.max;
+  }
+  if (!c.a->IsConst()) bounds.Assume(c.a, of_a);
+  if (!c.b->IsConst()) bounds.Assume(c.b, of_b);
+}
+
+// Linear forms that are ≥ 0 when the comparison is true.
+void AddSlacks(const Comparison& c, std::vector<LinearForm>& slacks) {
+  LinearForm slack = ToLinear(c.b);
+  if (!AddScaled(slack, ToLinear(c.a), -1)) return;
+  if (c.op == Op::kLt) --slack.constant;
+  slacks.push_back(slack);
+  if (c.op != Op::kEq) return;
+  LinearForm other = ToLinear(c.a);
+  if (AddScaled(other, ToLinear(c.b), -1)) slacks.push_back(other);
+}
+
+// The least upper bound of `form` that is found by adding multiples of the slacks. Each addition
+// only makes the form larger, so every bound on the way is true; the greedy choice is not the best
+// in general, but gates come from padding and from uneven splits, where one multiple each is all.
+int64_t UpperBound(LinearForm form, const std::vector<LinearForm>& slacks, BoundsAnalysis& bounds) {
+  int64_t best = LinearBounds(form, bounds).max;
+  for (size_t round = 0; round < 2 * slacks.size(); ++round) {
+    LinearForm best_form;
+    bool better = false;
+    for (const LinearForm& slack : slacks) {
+      for (const auto& [term, coefficient] : slack.terms) {
+        const int64_t have = form.CoefficientOf(term);
+        // The multiple that takes `term` out of the form.
+        if (have == 0 || (have < 0) == (coefficient < 0) || have == INT64_MIN) continue;
+        const int64_t factor = -(have / coefficient);
+        if (factor <= 0) continue;
+        LinearForm sum = form;
+        if (!AddScaled(sum, slack, factor)) continue;
+        const int64_t bound = LinearBounds(sum, bounds).max;
+        if (bound >= best) continue;
+        best = bound;
+        best_form = sum;
+        better = true;
+      }
+    }
+    if (!better) break;
+    form = best_form;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<Bounds> AccessBounds(const UOp* index) {
+  QUERN_CHECK(index->op == Op::kIndex && IsIndex(index->src(1)->dtype));
+  BoundsAnalysis bounds;
+  std::vector<LinearForm> slacks;
+  if (index->source_count == 3) {
+    bool never = false;
+    const std::vector<Comparison> comparisons = ReadGate(index->src(2), &never);
+    if (never) return std::nullopt;
+    for (const Comparison& c : comparisons) AddSlacks(c, slacks);
+    for (const Comparison& c : comparisons) AssumeSides(c, bounds);
+    for (const LinearForm& slack : slacks) {
+      if (LinearBounds(slack, bounds).max < 0) return std::nullopt;
+    }
+  }
+  const LinearForm offset = ToLinear(index->src(1));
+  // Comparisons that contradict one another leave intervals that are upside down.
+  for (const auto& [term, coefficient] : offset.terms) {
+    const Bounds b = bounds.Of(term);
+    if (b.min > b.max) return std::nullopt;
+  }
+  const int64_t max = UpperBound(offset, slacks, bounds);
+  LinearForm negative;
+  negative.lanes = offset.lanes;
+  if (!AddScaled(negative, offset, -1)) return Bounds{INT64_MIN, max};
+  const int64_t below = UpperBound(negative, slacks, bounds);
+  return Bounds{below == INT64_MAX || below == INT64_MIN ? INT64_MIN : -below, max};
+}
+
+bool ProveAccess(const UOp* index) {
+  const std::optional<Bounds> offset = AccessBounds(index);
+  return !offset.has_value() || offset->Within(0, index->src(0)->buffer_size() - 1);
+}
+
+}  // namespace quern

@@ -1,0 +1,185 @@
+#include "rewrite/verify.h"
+
+#include "absl/container/flat_hash_map.h"
+#include "rewrite/concat.h"
+#include "rewrite/graph.h"
+#include "rewrite/prove_access.h"
+#include "rewrite/range_sets.h"
+#include "rewrite/verify_node.h"
+
+namespace quern {
+namespace {
+
+std::string NameOf(const UOp* u) {
+  if (u->op == Op::kRange) {
+    return Concat("the range of axis ", u->range_axis(), " (size ", u->range_size(), ", type ",
+                  AxisTypeName(u->range_type()), ")");
+  }
+  if (IsBuffer(u->op)) {
+    return Concat(OpName(u->op), " ", u->slot(), " (", DTypeName(u->dtype), ", ", u->buffer_size(),
+                  " elements)");
+  }
+  if (u->op == Op::kIndex) return Concat("the access of ", NameOf(u->src(0)));
+  if (u->op == Op::kReduce)
+    return Concat("the reduce.", DTypeName(u->dtype), " by ", OpName(u->reduce_op()));
+  return Concat("the ", OpName(u->op), ".", DTypeName(u->dtype));
+}
+
+template <typename... Parts>
+absl::Status Fail(const Parts&... parts) {
+  return absl::InvalidArgumentError(Concat(parts...));
+}
+
+absl::Status VerifyNodes(const std::vector<const UOp*>& order) {
+  size_t ranges = 0;
+  for (const UOp* u : order) {
+    if (absl::Status s = VerifyNode(u); !s.ok()) return s;
+    if (u->op == Op::kRange) ++ranges;
+  }
+  if (ranges > RangeSets::kMaxRanges) {
+    return Fail("a kernel has at most ", RangeSets::kMaxRanges, " ranges, not ", ranges);
+  }
+  return absl::OkStatus();
+}
+
+// Two nodes of one kind and slot would be two views of one memory.
+absl::Status VerifySlots(const std::vector<const UOp*>& order) {
+  absl::flat_hash_map<std::pair<Op, int64_t>, const UOp*> slots;
+  for (const UOp* u : order) {
+    if (!IsBuffer(u->op)) continue;
+    const auto [found, is_new] = slots.try_emplace({u->op, u->slot()}, u);
+    if (!is_new) return Fail(NameOf(u), " and ", NameOf(found->second), " share a slot");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyAccesses(const std::vector<const UOp*>& order, const RangeSets& sets) {
+  uint64_t empty = 0;
+  for (const UOp* r : sets.ranges()) {
+    if (r->range_size() == 0) empty |= sets.Bit(r);
+  }
+  for (const UOp* u : order) {
+    if (u->op != Op::kIndex || !IsIndex(u->src(1)->dtype)) continue;
+    if ((sets.Of(u) & empty) != 0) continue;  // Never happens.
+    if (ProveAccess(u)) continue;
+    const Bounds b = AccessBounds(u).value_or(Bounds{});
+    return Fail(NameOf(u), ": the offset is only known to lie in [", b.min, ", ", b.max,
+                "], not in [0, ", u->src(0)->buffer_size(), ")");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyAxes(const RangeSets& sets) {
+  for (size_t i = 1; i < sets.ranges().size(); ++i) {
+    const UOp* a = sets.ranges()[i - 1];
+    const UOp* b = sets.ranges()[i];
+    if (a->range_axis() == b->range_axis())
+      return Fail(NameOf(a), " and ", NameOf(b), " have the same number");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyKernelNode(const UOp* u, const RangeSets& sets) {
+  if (u->dtype.lanes != 1) return Fail(NameOf(u), " is a vector; a kernel AST has none");
+  switch (u->op) {
+    case Op::kLanes:
+    case Op::kBroadcast:
+    case Op::kHorizontal:
+    case Op::kExtract:
+    case Op::kMatrix:
+    case Op::kLoop:
+    case Op::kBlock:
+    case Op::kPhase:
+    case Op::kScratch:
+    case Op::kRegister:
+      return Fail(NameOf(u), " does not stand in a kernel AST");
+    case Op::kReduce:
+      for (const UOp* r : u->src().subspan(1)) {
+        if (!IsReduceAxis(r->range_type())) return Fail(NameOf(u), " closes ", NameOf(r));
+      }
+      return absl::OkStatus();
+    case Op::kStore:
+      for (const UOp* r : sets.Members(sets.Of(u))) {
+        if (IsReduceAxis(r->range_type())) {
+          return Fail("no reduce closes ", NameOf(r), " in the store to ",
+                      NameOf(u->src(0)->src(0)));
+        }
+      }
+      return absl::OkStatus();
+    default:
+      return absl::OkStatus();
+  }
+}
+
+// Each element must be read before it is written, in whatever order the iterations run.
+absl::Status VerifyInPlace(const std::vector<const UOp*>& order, const UOp* sink) {
+  absl::flat_hash_map<const UOp*, const UOp*> stored;  // buffer → offset
+  for (const UOp* store : sink->src()) {
+    const UOp* index = store->src(0);
+    const auto [found, is_new] = stored.try_emplace(index->src(0), index->src(1));
+    if (!is_new && found->second != index->src(1)) found->second = nullptr;
+  }
+  for (const UOp* u : order) {
+    if (u->op != Op::kLoad) continue;
+    const UOp* index = u->src(0);
+    const auto found = stored.find(index->src(0));
+    if (found == stored.end() || found->second == index->src(1)) continue;
+    return Fail(NameOf(index->src(0)), " is loaded and stored at different offsets");
+  }
+  return absl::OkStatus();
+}
+
+// Loops that stand somewhere inside each statement.
+absl::Status VerifyLoops(const std::vector<const UOp*>& order, const RangeSets& sets) {
+  absl::flat_hash_map<const UOp*, uint64_t> inside;
+  for (const UOp* u : order) {
+    if (!GetOpInfo(u->op).statement) continue;
+    uint64_t loops = 0;
+    for (const UOp* s : u->src()) {
+      if (GetOpInfo(s->op).statement) loops |= inside.at(s);
+    }
+    if (u->op == Op::kLoop) {
+      const UOp* r = u->src(0);
+      if (IsRegisterAxis(r->range_type())) return Fail(NameOf(r), " is a loop");
+      if ((loops & sets.Bit(r)) != 0) return Fail(NameOf(r), " is a loop inside itself");
+      loops |= sets.Bit(r);
+    }
+    inside[u] = loops;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status VerifyKernel(const UOp* sink) {
+  if (sink->op != Op::kSink) return Fail("a kernel is a sink, not ", NameOf(sink));
+  const std::vector<const UOp*> order = Toposort(sink);
+  if (absl::Status s = VerifyNodes(order); !s.ok()) return s;
+  const RangeSets sets(sink);
+  if (absl::Status s = VerifyAxes(sets); !s.ok()) return s;
+  for (const UOp* u : order) {
+    if (absl::Status s = VerifyKernelNode(u, sets); !s.ok()) return s;
+  }
+  if (absl::Status s = VerifySlots(order); !s.ok()) return s;
+  if (absl::Status s = VerifyInPlace(order, sink); !s.ok()) return s;
+  return VerifyAccesses(order, sets);
+}
+
+absl::Status VerifyLowered(const UOp* sink) {
+  if (sink->op != Op::kSink) return Fail("a kernel is a sink, not ", NameOf(sink));
+  for (const UOp* s : sink->src()) {
+    if (s->op != Op::kPhase) return Fail("a lowered kernel has phases, not ", NameOf(s));
+  }
+  const std::vector<const UOp*> order = Toposort(sink);
+  if (absl::Status s = VerifyNodes(order); !s.ok()) return s;
+  for (const UOp* u : order) {
+    if (u->op == Op::kReduce || u->op == Op::kStage) return Fail(NameOf(u), " is left");
+  }
+  const RangeSets sets(sink);
+  for (const UOp* r : sets.Members(sets.Of(sink))) return Fail("no loop binds ", NameOf(r));
+  if (absl::Status s = VerifyLoops(order, sets); !s.ok()) return s;
+  if (absl::Status s = VerifySlots(order); !s.ok()) return s;
+  return VerifyAccesses(order, sets);
+}
+
+}  // namespace quern
