@@ -69,14 +69,17 @@ absl::Status VerifyAccesses(const std::vector<const UOp*>& order, const RangeSet
   return absl::OkStatus();
 }
 
-absl::Status VerifyAxes(const RangeSets& sets) {
-  for (size_t i = 1; i < sets.ranges().size(); ++i) {
-    const UOp* a = sets.ranges()[i - 1];
-    const UOp* b = sets.ranges()[i];
-    if (a->range_axis() == b->range_axis())
-      return Fail(NameOf(a), " and ", NameOf(b), " have the same number");
+absl::Status VerifyAxes(const std::vector<const UOp*>& ranges) {
+  for (size_t i = 1; i < ranges.size(); ++i) {
+    if (ranges[i - 1]->range_axis() != ranges[i]->range_axis()) continue;
+    return Fail(NameOf(ranges[i - 1]), " and ", NameOf(ranges[i]), " have the same number");
   }
   return absl::OkStatus();
+}
+
+// Loops that REDUCEs cannot close. THREAD and LOCAL can be either kind.
+bool IsOutputAxis(AxisType t) {
+  return t == AxisType::kLoop || t == AxisType::kGlobal || t == AxisType::kUpcast;
 }
 
 absl::Status VerifyKernelNode(const UOp* u, const RangeSets& sets) {
@@ -89,13 +92,12 @@ absl::Status VerifyKernelNode(const UOp* u, const RangeSets& sets) {
     case Op::kMatrix:
     case Op::kLoop:
     case Op::kBlock:
-    case Op::kPhase:
     case Op::kScratch:
     case Op::kRegister:
       return Fail(NameOf(u), " does not stand in a kernel AST");
     case Op::kReduce:
       for (const UOp* r : u->src().subspan(1)) {
-        if (!IsReduceAxis(r->range_type())) return Fail(NameOf(u), " closes ", NameOf(r));
+        if (IsOutputAxis(r->range_type())) return Fail(NameOf(u), " closes ", NameOf(r));
       }
       return absl::OkStatus();
     case Op::kStore:
@@ -112,9 +114,10 @@ absl::Status VerifyKernelNode(const UOp* u, const RangeSets& sets) {
 }
 
 // Each element must be read before it is written, in whatever order the iterations run.
-absl::Status VerifyInPlace(const std::vector<const UOp*>& order, const UOp* sink) {
+absl::Status VerifyInPlace(const std::vector<const UOp*>& order, const UOp* part) {
   absl::flat_hash_map<const UOp*, const UOp*> stored;  // buffer → offset
-  for (const UOp* store : sink->src()) {
+  for (const UOp* store : part->src()) {
+    if (store->op != Op::kStore) continue;
     const UOp* index = store->src(0);
     const auto [found, is_new] = stored.try_emplace(index->src(0), index->src(1));
     if (!is_new && found->second != index->src(1)) found->second = nullptr;
@@ -156,12 +159,19 @@ absl::Status VerifyKernel(const UOp* sink) {
   const std::vector<const UOp*> order = Toposort(sink);
   if (absl::Status s = VerifyNodes(order); !s.ok()) return s;
   const RangeSets sets(sink);
-  if (absl::Status s = VerifyAxes(sets); !s.ok()) return s;
   for (const UOp* u : order) {
     if (absl::Status s = VerifyKernelNode(u, sets); !s.ok()) return s;
   }
   if (absl::Status s = VerifySlots(order); !s.ok()) return s;
-  if (absl::Status s = VerifyInPlace(order, sink); !s.ok()) return s;
+  std::vector<const UOp*> parts = {sink};
+  for (const UOp* s : sink->src()) {
+    if (s->op == Op::kPhase) parts.push_back(s);
+  }
+  if (parts.size() > 1) parts.erase(parts.begin());
+  for (const UOp* part : parts) {
+    if (absl::Status s = VerifyAxes(RangeSets(part).ranges()); !s.ok()) return s;
+    if (absl::Status s = VerifyInPlace(Toposort(part), part); !s.ok()) return s;
+  }
   return VerifyAccesses(order, sets);
 }
 
@@ -173,13 +183,28 @@ absl::Status VerifyLowered(const UOp* sink) {
   const std::vector<const UOp*> order = Toposort(sink);
   if (absl::Status s = VerifyNodes(order); !s.ok()) return s;
   for (const UOp* u : order) {
-    if (u->op == Op::kReduce || u->op == Op::kStage) return Fail(NameOf(u), " is left");
+    if (u->op == Op::kStage) return Fail(NameOf(u), " is left");
+    if (u->op != Op::kReduce) continue;
+    for (const UOp* r : u->src().subspan(1)) {
+      if (!IsRegisterAxis(r->range_type())) return Fail(NameOf(u), " over ", NameOf(r), " is left");
+    }
   }
   const RangeSets sets(sink);
-  for (const UOp* r : sets.Members(sets.Of(sink))) return Fail("no loop binds ", NameOf(r));
+  for (const UOp* r : sets.Members(sets.Of(sink))) {
+    if (!IsRegisterAxis(r->range_type())) return Fail("no loop binds ", NameOf(r));
+  }
   if (absl::Status s = VerifyLoops(order, sets); !s.ok()) return s;
   if (absl::Status s = VerifySlots(order); !s.ok()) return s;
   return VerifyAccesses(order, sets);
+}
+
+absl::Status VerifyExpanded(const UOp* sink) {
+  if (absl::Status s = VerifyLowered(sink); !s.ok()) return s;
+  for (const UOp* u : Toposort(sink)) {
+    if (u->op == Op::kReduce) return Fail(NameOf(u), " is left");
+    if (u->op == Op::kRange && IsRegisterAxis(u->range_type())) return Fail(NameOf(u), " is left");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace quern

@@ -6,22 +6,28 @@
 
 namespace quern {
 
-/// Whether `sink` is a well-formed kernel AST:
+/// Whether `sink` is a well-formed kernel AST, in one part or in phases of stores:
 ///  - every node has a meaning (verify_node.h), there are no vectors, and no statements but stores;
-///  - at most 64 ranges, of which no two share an axis number;
-///  - REDUCEs close reduce axes only, and no reduce axis is left open in a store;
+///  - at most 64 ranges, of which no two in one phase share an axis number;
+///  - REDUCEs close no output loops, and no reduce axis is left open in a store;
 ///  - one PARAM node for each slot;
 ///  - every access is proved to lie inside its buffer (prove_access.h);
-///  - a buffer that is loaded and stored is so at one offset only.
+///  - a buffer that is loaded and stored in one phase is so at one offset only.
 ///
 /// Errors name the node and the values at fault.
 absl::Status VerifyKernel(const UOp* sink);
 
-/// Whether `sink` is a well-formed lowered kernel: a sink of phases, in which every node has a
-/// meaning; no REDUCE or STAGE is left; every range is bound by exactly one loop around its use;
-/// register axes are no loops; buffers of one kind have different slots; and accesses by Index
-/// offsets are proved to lie inside their buffers.
+/// Whether `sink` is a well-formed kernel of statements: a sink of phases, in which every node has
+/// a meaning and every range is bound by exactly one loop around its use; buffers of one kind have
+/// different slots; and accesses by Index offsets are proved to lie inside their buffers.
+///
+/// Register axes are no loops. Until they are expanded they may stand free in a store, or be closed
+/// by a REDUCE.
 absl::Status VerifyLowered(const UOp* sink);
+
+/// VerifyLowered, and nothing is left that is neither loop nor vector: no REDUCE, STAGE or register
+/// axis.
+absl::Status VerifyExpanded(const UOp* sink);
 
 }  // namespace quern
 

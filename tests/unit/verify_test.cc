@@ -48,8 +48,9 @@ TEST(VerifyTest, AcceptsAKernel) { EXPECT_EQ(Kernel(RowSum().Text()), "ok"); }
 
 TEST(VerifyTest, RefusesWhatIsNoKernel) {
   EXPECT_THAT(Kernel("%0 = const.f32 1"), HasSubstr("a kernel is a sink, not the const.f32"));
-  EXPECT_THAT(Kernel(RowSum{.sink = "phase %s\n%t = sink %z"}.Text()),
-              HasSubstr("the phase.void does not stand in a kernel AST"));
+  EXPECT_THAT(Kernel(RowSum{.sink = "block %s\n%t = sink %z"}.Text()),
+              HasSubstr("the block.void does not stand in a kernel AST"));
+  EXPECT_EQ(Kernel(RowSum{.sink = "phase %s\n%t = sink %z"}.Text()), "ok");
   EXPECT_THAT(Kernel(RowSum{.x = "scratch.f32 slot=0 size=12"}.Text()),
               HasSubstr("scratch 0 (f32, 12 elements) does not stand in a kernel AST"));
 }
@@ -125,10 +126,21 @@ struct LoweredSum {
 
 TEST(VerifyTest, AcceptsLoweredForm) { EXPECT_EQ(Lowered(LoweredSum().Text()), "ok"); }
 
+// Register axes are bound by nothing until they are expanded.
+TEST(VerifyTest, RegisterAxesMayStayUntilExpansion) {
+  LoweredSum free{.k = "range.index size=4 axis=1 type=UPCAST", .loop = "block %step"};
+  free.acc = "register.f32 slot=0 size=4";
+  std::string text = free.Text();
+  text.replace(text.find("index.f32 %acc, %zero"), 21, "index.f32 %acc, %k");
+  EXPECT_EQ(Lowered(text), "ok");
+  EXPECT_EQ(Verified(VerifyExpanded, text), "the range of axis 1 (size 4, type UPCAST) is left");
+  EXPECT_EQ(Verified(VerifyExpanded, LoweredSum().Text()), "ok");
+}
+
 TEST(VerifyTest, RefusesUnfinishedLowering) {
   EXPECT_EQ(Lowered(RowSum().Text()), "a lowered kernel has phases, not the store.void");
   EXPECT_EQ(Lowered(LoweredSum{.value = "reduce.f32 op=add %old, %k"}.Text()),
-            "the reduce.f32 by add is left");
+            "the reduce.f32 by add over the range of axis 1 (size 4, type REDUCE) is left");
   EXPECT_EQ(Lowered(LoweredSum{.threads = "block %b"}.Text()),
             "no loop binds the range of axis 0 (size 3, type THREAD)");
   EXPECT_EQ(Lowered(LoweredSum{.loop = "loop %t, %step"}.Text()),
