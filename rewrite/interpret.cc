@@ -125,6 +125,10 @@ class Machine {
             }
           }
           break;
+        case Code::kPhase:
+          break;
+        case Code::kMatrix:
+          return absl::UnimplementedError("the lanes of a matrix instruction belong to a target");
         case Code::kLoad:
         case Code::kStore:
           if (absl::Status s = Access(in); !s.ok()) return s;
@@ -172,6 +176,7 @@ class Machine {
         }
         break;
       }
+      case Code::kStage:
       case Code::kStart:
         for (int lane = 0; lane < in.lanes; ++lane) result[lane] = source[lane];
         break;
@@ -242,7 +247,8 @@ class Machine {
 }  // namespace
 
 absl::Status Interpret(const UOp* sink, std::span<const BufferView> params) {
-  const absl::StatusOr<InterpreterProgram> program = CompileForInterpreter(sink);
+  const absl::StatusOr<InterpreterProgram> program =
+      CompileForInterpreter(sink, LoopOrder::kReduces);
   if (!program.ok()) return program.status();
   std::vector<Memory> memories;
   if (absl::Status s = Bind(*program, params, memories); !s.ok()) return s;

@@ -56,13 +56,13 @@ Scalar ReduceStart(Op op, ScalarType type) {
 
 class Compiler {
  public:
-  explicit Compiler(const UOp* sink) : sets_(sink) {
+  Compiler(const UOp* sink, LoopOrder order) : sets_(sink) {
     levels_.emplace_back();
     for (const UOp* u : Toposort(sink)) {
       bool loads = u->op == Op::kLoad;
       for (const UOp* s : u->src()) loads |= loads_.contains(s);
       if (loads) loads_.insert(u);
-      if (u->op != Op::kReduce) continue;
+      if (u->op != Op::kReduce || order == LoopOrder::kAxis) continue;
       for (size_t i = 0; i < sets_.ranges().size(); ++i) reduces_[i] += (sets_.Of(u) >> i) & 1;
     }
   }
@@ -163,6 +163,7 @@ class Compiler {
       return;
     }
     size_t first = 0;
+    if (u->op == Op::kPhase) levels_.back().code.push_back({.code = Code::kPhase, .node = u});
     if (u->op == Op::kLoop) {
       OpenLevel(u->src(0));
       if (u->src(0)->range_type() == AxisType::kThread &&
@@ -177,8 +178,7 @@ class Compiler {
     }
   }
 
-  // Ranges that no loop binds are looped over here: those on which many REDUCEs depend outside, so
-  // that the REDUCEs are computed seldom.
+  // Ranges that no loop binds are looped over here.
   void OpenStore(const UOp* store) {
     uint64_t open = 0;
     for (const Level& level : levels_) open |= level.bit;
@@ -253,8 +253,6 @@ class Compiler {
         tasks_.push_back({Task::kCompute, u});
         tasks_.push_back({Task::kExpression, u->src(0)});
         return absl::OkStatus();
-      case Op::kMatrix:
-        return absl::UnimplementedError("the lanes of a matrix instruction belong to a target");
       default:
         break;
     }
@@ -327,10 +325,6 @@ class Compiler {
     Level& home = levels_[Home(u)];
     // Two users may both have asked for it before it was there.
     if (home.cells.contains(u)) return;
-    if (u->op == Op::kStage) {
-      home.cells[u] = CellOf(u->src(0));
-      return;
-    }
     InterpreterStep in;
     if (u->op == Op::kLoad) {
       in = MemoryAccess(Code::kLoad, u);
@@ -338,10 +332,13 @@ class Compiler {
       in.code = u->op == Op::kBroadcast    ? Code::kBroadcast
                 : u->op == Op::kHorizontal ? Code::kHorizontal
                 : u->op == Op::kExtract    ? Code::kExtract
+                : u->op == Op::kStage      ? Code::kStage
+                : u->op == Op::kMatrix     ? Code::kMatrix
                                            : Code::kElementwise;
       in.node = u;
       in.lanes = u->dtype.lanes;
-      for (size_t i = 0; i < u->source_count; ++i) in.sources[i] = CellOf(u->src(i));
+      const size_t values = u->op == Op::kStage ? 1 : u->source_count;
+      for (size_t i = 0; i < values; ++i) in.sources[i] = CellOf(u->src(i));
     }
     in.result = NewCells(u->dtype.lanes);
     home.code.push_back(in);
@@ -350,7 +347,7 @@ class Compiler {
 
   RangeSets sets_;
   absl::flat_hash_set<const UOp*> loads_;             // nodes with a load below them
-  std::array<int, RangeSets::kMaxRanges> reduces_{};  // REDUCEs that depend on each range
+  std::array<int, RangeSets::kMaxRanges> reduces_{};  // by range: REDUCEs that depend on it
   InterpreterProgram program_;
   absl::flat_hash_map<const UOp*, int32_t> buffer_numbers_;
   std::vector<Level> levels_;
@@ -362,7 +359,7 @@ class Compiler {
 
 }  // namespace
 
-absl::StatusOr<InterpreterProgram> CompileForInterpreter(const UOp* sink) {
+absl::StatusOr<InterpreterProgram> CompileForInterpreter(const UOp* sink, LoopOrder order) {
   if (sink->op != Op::kSink) {
     return absl::InvalidArgumentError(Concat("a kernel is a sink, not a ", OpName(sink->op)));
   }
@@ -375,7 +372,7 @@ absl::StatusOr<InterpreterProgram> CompileForInterpreter(const UOp* sink) {
     return absl::InvalidArgumentError(
         Concat("a kernel has at most ", RangeSets::kMaxRanges, " ranges, not ", ranges));
   }
-  return Compiler(sink).Run(sink);
+  return Compiler(sink, order).Run(sink);
 }
 
 }  // namespace quern

@@ -19,10 +19,13 @@ struct InterpreterStep {
     kBroadcast,
     kHorizontal,
     kExtract,
+    kStage,       ///< a copy
+    kMatrix,      ///< stands in the program, but is refused when it runs
     kLoad,        ///< sources: offset, gate; from `buffer`
     kStore,       ///< sources: offset, gate, value; to `buffer`
     kLoop,        ///< `amount` is the size; the body follows, `jump` instructions long
     kLoopEnd,     ///< `jump` instructions back to the body's first
+    kPhase,       ///< phase `node` begins
     kNewThread,   ///< forgets the memory that belongs to the loop over threads number `amount`
     kStart,       ///< a REDUCE: result = identity
     kAccumulate,  ///< result = result op source, floats unrounded
@@ -60,9 +63,15 @@ struct InterpreterProgram {
   bool reads_before_writes = false;
 };
 
+/// How the ranges are nested that no loop of the kernel binds.
+enum class LoopOrder : uint8_t {
+  kAxis,     ///< by axis number
+  kReduces,  ///< those on which many REDUCEs depend outside, so that these are computed seldom
+};
+
 /// Puts the nodes of a kernel in the order in which they are computed, each at the outermost loop
 /// that binds all it needs.
-absl::StatusOr<InterpreterProgram> CompileForInterpreter(const UOp* sink);
+absl::StatusOr<InterpreterProgram> CompileForInterpreter(const UOp* sink, LoopOrder order);
 
 }  // namespace quern
 
