@@ -68,8 +68,8 @@ constexpr std::array<OpInfo, kOpCount> kOps = {{
 }};
 
 constexpr std::array<std::string_view, kAxisTypeCount> kAxisTypes = {
-    "LOOP",     "GLOBAL",       "THREAD", "LOCAL",  "WARP",
-    "GROUPTOP", "GROUP_REDUCE", "REDUCE", "UPCAST", "UNROLL"};
+    "LOOP",         "GLOBAL", "THREAD", "LOCAL",  "WARP", "GROUPTOP",
+    "GROUP_REDUCE", "REDUCE", "UPCAST", "UNROLL", "LANE"};
 
 }  // namespace
 

@@ -107,16 +107,18 @@ enum class AxisType : uint8_t {
   kReduce,
   kUpcast,  ///< output loop in registers
   kUnroll,  ///< reduce loop in registers
+  kLane,    ///< the register axis that lowering has chosen for the SIMD lanes
 };
-inline constexpr int kAxisTypeCount = 10;
+inline constexpr int kAxisTypeCount = 11;
 std::string_view AxisTypeName(AxisType type);
 std::optional<AxisType> ParseAxisType(std::string_view name);
 
 /// Register axes become SIMD lanes or unrolled copies and are never loops.
 inline bool IsRegisterAxis(AxisType t) {
-  return t == AxisType::kUpcast || t == AxisType::kUnroll || t == AxisType::kGroupReduce;
+  return t == AxisType::kUpcast || t == AxisType::kUnroll || t == AxisType::kGroupReduce ||
+         t == AxisType::kLane;
 }
-/// Axes that belong to a reduction.
+/// Axes that belong to a reduction, as actions count them.
 inline bool IsReduceAxis(AxisType t) {
   return t == AxisType::kReduce || t == AxisType::kUnroll || t == AxisType::kGroupReduce ||
          t == AxisType::kGroupTop;

@@ -1,0 +1,33 @@
+#ifndef QUERN_CODEGEN_ACCESS_H_
+#define QUERN_CODEGEN_ACCESS_H_
+
+#include <cstdint>
+
+#include "rewrite/uop.h"
+
+namespace quern {
+
+/// How a kIndex node walks through memory, read off the forms that Expand makes.
+struct Access {
+  enum class Kind : uint8_t {
+    kScalar,   ///< one element
+    kSame,     ///< every lane the same element: `base`
+    kStrided,  ///< lane l at base + stride · l
+    kGather,   ///< lane l at offset[l]
+  };
+  enum class Gate : uint8_t { kNone, kScalar, kLanes };
+
+  Kind kind = Kind::kScalar;
+  Gate gate_kind = Gate::kNone;
+  const UOp* buffer = nullptr;
+  const UOp* base = nullptr;    ///< scalar part of the offset; nullptr: 0
+  int64_t stride = 0;           ///< elements
+  const UOp* offset = nullptr;  ///< the whole offset, for gathers
+  const UOp* gate = nullptr;    ///< scalar or vector, as `gate_kind` says
+};
+
+Access ReadAccess(const UOp* index);
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_ACCESS_H_

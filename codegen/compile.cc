@@ -1,0 +1,167 @@
+#include "codegen/compile.h"
+
+#include <llvm/ADT/SmallString.h>
+#include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/Config/llvm-config.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/ADCE.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+
+#include "absl/strings/str_join.h"
+#include "codegen/emit_phase.h"
+#include "rewrite/concat.h"
+
+namespace quern {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double MillisecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+void InitializeLlvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
+  });
+}
+
+absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeTargetMachine(const Target& target) {
+  InitializeLlvm();
+  std::string error;
+  const llvm::Triple triple(target.llvm_triple);
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (found == nullptr) {
+    return absl::NotFoundError(
+        Concat("compile: LLVM has no target \"", target.llvm_triple, "\": ", error));
+  }
+  const std::string features = absl::StrJoin(
+      target.features, ",", [](std::string* out, const std::string& f) { Append(*out, "+", f); });
+  llvm::TargetOptions options;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      found->createTargetMachine(triple, target.llvm_cpu, features, options, llvm::Reloc::PIC_,
+                                 std::nullopt, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+  if (machine == nullptr) {
+    return absl::InternalError(
+        Concat("compile: no code generator for cpu \"", target.llvm_cpu, "\""));
+  }
+  return machine;
+}
+
+// Few passes: the kernel is vectorised, unrolled and hoisted already. What is left is to turn
+// accumulators into registers and to clean up after folding.
+void RunPasses(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager calls;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(calls);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, calls, modules);
+
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                       /*UseMemorySSA=*/true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::ADCEPass());
+  for (llvm::Function& f : module) {
+    if (!f.isDeclaration()) passes.run(f, functions);
+  }
+}
+
+absl::StatusOr<std::string> EmitFile(llvm::Module& module, llvm::TargetMachine& machine,
+                                     llvm::CodeGenFileType type) {
+  llvm::SmallString<0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) {
+    return absl::InternalError("compile: this LLVM target emits no files of the kind asked for");
+  }
+  passes.run(module);
+  return std::string(bytes.data(), bytes.size());
+}
+
+}  // namespace
+
+std::string LlvmVersion() { return LLVM_VERSION_STRING; }
+
+absl::StatusOr<CompiledKernel> CompileForCpu(const LoweredKernel& kernel, const Target& target,
+                                             const CompileOptions& options) {
+  absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> machine = MakeTargetMachine(target);
+  if (!machine.ok()) return machine.status();
+  CompiledKernel result;
+  const Clock::time_point start = Clock::now();
+  llvm::LLVMContext context;
+  llvm::Module module("kernel", context);
+  module.setTargetTriple((*machine)->getTargetTriple());
+  module.setDataLayout((*machine)->createDataLayout());
+  for (size_t i = 0; i < kernel.phases.size(); ++i) {
+    result.symbols.push_back(Concat("quern_phase_", i));
+    EmitPhase(module, kernel, kernel.phases[i], target, result.symbols.back());
+  }
+  result.times.emit_ms = MillisecondsSince(start);
+  if (options.verify) {
+    std::string error;
+    llvm::raw_string_ostream stream(error);
+    if (llvm::verifyModule(module, &stream)) {
+      std::string text;
+      llvm::raw_string_ostream(text) << module;
+      return absl::InternalError(Concat("compile: broken LLVM IR: ", error, "\n", text));
+    }
+  }
+  const Clock::time_point passes_start = Clock::now();
+  RunPasses(module, **machine);
+  result.times.passes_ms = MillisecondsSince(passes_start);
+  if (options.keep_llvm_ir) {
+    llvm::raw_string_ostream stream(result.llvm_ir);
+    stream << module;
+  }
+  if (options.keep_assembly) {
+    // Machine code generation consumes the module, so the text comes from a run of its own.
+    absl::StatusOr<CompiledKernel> text = CompileForCpu(kernel, target, {});
+    if (!text.ok()) return text.status();
+    absl::StatusOr<std::string> assembly =
+        EmitFile(module, **machine, llvm::CodeGenFileType::AssemblyFile);
+    if (!assembly.ok()) return assembly.status();
+    result.assembly = *std::move(assembly);
+    result.object = std::move(text->object);
+    result.times.machine_code_ms = text->times.machine_code_ms;
+    return result;
+  }
+  const Clock::time_point code_start = Clock::now();
+  absl::StatusOr<std::string> object =
+      EmitFile(module, **machine, llvm::CodeGenFileType::ObjectFile);
+  if (!object.ok()) return object.status();
+  result.object = *std::move(object);
+  result.times.machine_code_ms = MillisecondsSince(code_start);
+  return result;
+}
+
+}  // namespace quern

@@ -1,0 +1,145 @@
+#include "codegen/emit_memory.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include <algorithm>
+
+#include "codegen/emit_arithmetic.h"
+
+namespace quern {
+namespace {
+
+using llvm::Align;
+using llvm::IRBuilderBase;
+using llvm::Value;
+
+// bool is i1 as a value and a byte in memory.
+Value* FromMemory(IRBuilderBase& b, DType dtype, Value* v) {
+  if (!IsBool(dtype)) return v;
+  return b.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()));
+}
+
+Value* ToMemory(IRBuilderBase& b, DType dtype, Value* v) {
+  if (!IsBool(dtype)) return v;
+  return b.CreateZExt(v, LlvmMemoryType(b.getContext(), dtype));
+}
+
+Value* Reverse(IRBuilderBase& b, Value* v) {
+  const int lanes =
+      static_cast<int>(llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements());
+  llvm::SmallVector<int, 64> mask;
+  for (int i = lanes - 1; i >= 0; --i) mask.push_back(i);
+  return b.CreateShuffleVector(v, mask);
+}
+
+Value* Gated(IRBuilderBase& b, const Access& access, const AccessValues& values, Value* pointer) {
+  if (access.gate_kind != Access::Gate::kScalar) return pointer;
+  return b.CreateSelect(values.gate, pointer, values.zeros);
+}
+
+// The pointers of all lanes.
+Value* LanePointers(IRBuilderBase& b, const Access& access, DType dtype,
+                    const AccessValues& values) {
+  llvm::Type* element = LlvmMemoryType(b.getContext(), dtype.Scalar());
+  Value* offsets = values.offsets;
+  if (access.kind == Access::Kind::kStrided) {
+    llvm::SmallVector<int64_t, 64> lanes;
+    for (int i = 0; i < dtype.lanes; ++i) lanes.push_back(i * access.stride);
+    llvm::SmallVector<llvm::Constant*, 64> constants;
+    for (int64_t lane : lanes) constants.push_back(b.getInt64(static_cast<uint64_t>(lane)));
+    offsets = llvm::ConstantVector::get(constants);
+  }
+  return b.CreateGEP(element, values.pointer, offsets);
+}
+
+Value* AllLanes(IRBuilderBase& b, const Access& access, DType dtype, const AccessValues& values) {
+  if (access.gate_kind == Access::Gate::kLanes) return values.gate;
+  if (access.gate_kind == Access::Gate::kScalar) {
+    return b.CreateVectorSplat(dtype.lanes, values.gate);
+  }
+  return llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b.getInt1Ty(), dtype.lanes));
+}
+
+}  // namespace
+
+Value* EmitLoad(IRBuilderBase& b, const Access& access, DType dtype, const AccessValues& values) {
+  llvm::Type* type = LlvmMemoryType(b.getContext(), dtype);
+  const Align element_align(static_cast<uint64_t>(std::max(1, ByteSize(dtype.scalar))));
+  const Align align(static_cast<uint64_t>(values.alignment));
+  switch (access.kind) {
+    case Access::Kind::kScalar:
+      return FromMemory(b, dtype,
+                        b.CreateAlignedLoad(type, Gated(b, access, values, values.pointer), align));
+    case Access::Kind::kSame: {
+      llvm::Type* scalar = LlvmMemoryType(b.getContext(), dtype.Scalar());
+      Value* pointer = Gated(b, access, values, values.pointer);
+      if (access.gate_kind == Access::Gate::kLanes) {
+        pointer = b.CreateSelect(b.CreateOrReduce(values.gate), pointer, values.zeros);
+      }
+      Value* v = b.CreateVectorSplat(dtype.lanes, b.CreateAlignedLoad(scalar, pointer, align));
+      if (access.gate_kind == Access::Gate::kLanes) {
+        v = b.CreateSelect(values.gate, v, llvm::Constant::getNullValue(type));
+      }
+      return FromMemory(b, dtype, v);
+    }
+    case Access::Kind::kStrided:
+      if (access.stride == 1) {
+        if (access.gate_kind == Access::Gate::kLanes) {
+          return FromMemory(b, dtype,
+                            b.CreateMaskedLoad(type, values.pointer, align, values.gate,
+                                               llvm::Constant::getNullValue(type)));
+        }
+        return FromMemory(
+            b, dtype, b.CreateAlignedLoad(type, Gated(b, access, values, values.pointer), align));
+      }
+      if (access.stride == -1 && access.gate_kind == Access::Gate::kNone) {
+        Value* first =
+            b.CreateConstGEP1_64(LlvmMemoryType(b.getContext(), dtype.Scalar()), values.pointer,
+                                 static_cast<uint64_t>(1 - int64_t{dtype.lanes}));
+        return FromMemory(b, dtype, Reverse(b, b.CreateAlignedLoad(type, first, element_align)));
+      }
+      [[fallthrough]];
+    case Access::Kind::kGather:
+      return FromMemory(b, dtype,
+                        b.CreateMaskedGather(type, LanePointers(b, access, dtype, values),
+                                             element_align, AllLanes(b, access, dtype, values),
+                                             llvm::Constant::getNullValue(type)));
+  }
+  return nullptr;
+}
+
+void EmitStore(IRBuilderBase& b, const Access& access, DType dtype, const AccessValues& values,
+               Value* value) {
+  value = ToMemory(b, dtype, value);
+  const Align element_align(static_cast<uint64_t>(std::max(1, ByteSize(dtype.scalar))));
+  const Align align(static_cast<uint64_t>(values.alignment));
+  if (access.kind == Access::Kind::kScalar) {
+    b.CreateAlignedStore(value, values.pointer, align);
+    return;
+  }
+  QUERN_CHECK_MSG(access.kind != Access::Kind::kSame, "a store of all lanes to one place");
+  if (access.kind == Access::Kind::kStrided && access.stride == 1) {
+    if (access.gate_kind == Access::Gate::kLanes) {
+      b.CreateMaskedStore(value, values.pointer, align, values.gate);
+    } else {
+      b.CreateAlignedStore(value, values.pointer, align);
+    }
+    return;
+  }
+  if (access.kind == Access::Kind::kStrided && access.stride == -1 &&
+      access.gate_kind == Access::Gate::kNone) {
+    Value* first =
+        b.CreateConstGEP1_64(LlvmMemoryType(b.getContext(), dtype.Scalar()), values.pointer,
+                             static_cast<uint64_t>(1 - int64_t{dtype.lanes}));
+    b.CreateAlignedStore(Reverse(b, value), first, element_align);
+    return;
+  }
+  // A scalar gate is a branch around the store by now.
+  Access ungated = access;
+  if (ungated.gate_kind == Access::Gate::kScalar) ungated.gate_kind = Access::Gate::kNone;
+  b.CreateMaskedScatter(value, LanePointers(b, access, dtype, values), element_align,
+                        AllLanes(b, ungated, dtype, values));
+}
+
+}  // namespace quern

@@ -1,0 +1,501 @@
+#include "codegen/emit_phase.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Function.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "codegen/access.h"
+#include "codegen/emit_arithmetic.h"
+#include "codegen/emit_memory.h"
+#include "rewrite/bounds.h"
+#include "rewrite/graph.h"
+
+namespace quern {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Value;
+
+constexpr int64_t kZeroBytes = 4096;
+
+// Walks the statements of a phase. A pure value is made in the outermost loop where its ranges are
+// open, once; a value read from memory that the phase writes is made where it is used.
+class PhaseEmitter {
+ public:
+  PhaseEmitter(llvm::Module& module, const LoweredKernel& kernel, const KernelPhase& phase,
+               const Target& target)
+      : module_(module),
+        context_(module.getContext()),
+        kernel_(kernel),
+        phase_(phase),
+        target_(target),
+        b_(context_) {}
+
+  llvm::Function* Run(const std::string& name) {
+    llvm::FastMathFlags flags;
+    flags.setAllowContract(true);
+    b_.setFastMathFlags(flags);
+    FindBuffers();
+    llvm::Function* body = MakeBody(name + "_body");
+    return MakeEntry(name, body);
+  }
+
+ private:
+  // A loop that is open, outermost first; the first one is the function itself.
+  struct Scope {
+    const UOp* range = nullptr;
+    llvm::Instruction* hoist_point = nullptr;  // the branch into the next open loop
+    absl::flat_hash_map<const UOp*, Value*> values;
+    absl::flat_hash_map<std::pair<const UOp*, const UOp*>, Value*> pointers;
+  };
+
+  void FindBuffers() {
+    order_ = Toposort(phase_.body);
+    for (const UOp* u : order_) {
+      if (u->op == Op::kScratch) scratch_.push_back(u);
+      if (u->op == Op::kStore) written_.insert({u->src(0)->src(0), true});
+    }
+    std::sort(scratch_.begin(), scratch_.end(),
+              [](const UOp* a, const UOp* b) { return a->slot() < b->slot(); });
+    scratch_bytes_ = LayOutScratch(scratch_, scratch_offsets_);
+  }
+
+  // The loops and statements, with every buffer a pointer of its own that aliases no other.
+  llvm::Function* MakeBody(const std::string& name) {
+    llvm::Type* pointer = b_.getPtrTy();
+    std::vector<llvm::Type*> types(kernel_.params.size() + scratch_.size(), pointer);
+    types.push_back(b_.getInt64Ty());
+    auto* f = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
+                                     llvm::GlobalValue::InternalLinkage, name, module_);
+    SetAttributes(f);
+    f->addFnAttr(llvm::Attribute::NoInline);
+    for (unsigned i = 0; i + 1 < types.size(); ++i) {
+      f->addParamAttr(i, llvm::Attribute::NoAlias);
+      f->addParamAttr(i, llvm::Attribute::NonNull);
+    }
+    for (unsigned i = 0; i < scratch_.size(); ++i) {
+      f->addParamAttr(static_cast<unsigned>(kernel_.params.size()) + i,
+                      llvm::Attribute::getWithAlignment(context_, llvm::Align(64)));
+    }
+    b_.SetInsertPoint(BasicBlock::Create(context_, "entry", f));
+    scopes_.emplace_back();
+    for (const UOp* u : order_) {
+      if (u->op == Op::kParam) {
+        for (unsigned i = 0; i < kernel_.params.size(); ++i) {
+          if (kernel_.params[i].slot == u->slot()) buffers_[u] = f->getArg(i);
+        }
+      } else if (u->op == Op::kRegister) {
+        llvm::Type* type = llvm::ArrayType::get(LlvmMemoryType(context_, u->dtype),
+                                                static_cast<uint64_t>(u->buffer_size()));
+        llvm::AllocaInst* place = b_.CreateAlloca(type);
+        place->setAlignment(llvm::Align(64));
+        buffers_[u] = place;
+      }
+    }
+    for (unsigned i = 0; i < scratch_.size(); ++i) {
+      buffers_[scratch_[i]] = f->getArg(static_cast<unsigned>(kernel_.params.size()) + i);
+    }
+    FindAxes();
+    if (phase_.thread_range != nullptr) {
+      scopes_[0].values[phase_.thread_range] = f->getArg(static_cast<unsigned>(types.size()) - 1);
+    }
+    Statement(phase_.body);
+    b_.CreateRetVoid();
+    return f;
+  }
+
+  // The function that the runtime calls.
+  llvm::Function* MakeEntry(const std::string& name, llvm::Function* body) {
+    llvm::Type* pointer = b_.getPtrTy();
+    auto* f = llvm::Function::Create(
+        llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, b_.getInt64Ty()}, false),
+        llvm::GlobalValue::ExternalLinkage, name, module_);
+    SetAttributes(f);
+    b_.SetInsertPoint(BasicBlock::Create(context_, "entry", f));
+    std::vector<Value*> arguments;
+    for (unsigned i = 0; i < kernel_.params.size(); ++i) {
+      arguments.push_back(b_.CreateLoad(pointer, b_.CreateConstGEP1_64(pointer, f->getArg(0), i)));
+    }
+    for (int64_t offset : scratch_offsets_) {
+      arguments.push_back(
+          b_.CreateConstGEP1_64(b_.getInt8Ty(), f->getArg(1), static_cast<uint64_t>(offset)));
+    }
+    arguments.push_back(f->getArg(2));
+    b_.CreateCall(body, arguments);
+    b_.CreateRetVoid();
+    return f;
+  }
+
+  void SetAttributes(llvm::Function* f) {
+    f->addFnAttr(llvm::Attribute::NoUnwind);
+    const std::string bits = std::to_string(target_.vector_bytes * 8);
+    f->addFnAttr("prefer-vector-width", bits);
+    f->addFnAttr("min-legal-vector-width", bits);
+  }
+
+  // --- Statements ---
+
+  void Statement(const UOp* u) {
+    switch (u->op) {
+      case Op::kStore:
+        StoreStatement(u);
+        break;
+      case Op::kLoop:
+        LoopStatement(u);
+        break;
+      default:
+        for (const UOp* s : u->src()) Statement(s);
+    }
+  }
+
+  void LoopStatement(const UOp* loop) {
+    const UOp* range = loop->src(0);
+    if (range->range_size() == 0) return;
+    llvm::Function* f = b_.GetInsertBlock()->getParent();
+    BasicBlock* before = b_.GetInsertBlock();
+    BasicBlock* body =
+        BasicBlock::Create(context_, "loop" + std::to_string(range->range_axis()), f);
+    scopes_.back().hoist_point = b_.CreateBr(body);
+    b_.SetInsertPoint(body);
+    llvm::PHINode* variable = b_.CreatePHI(b_.getInt64Ty(), 2);
+    variable->addIncoming(b_.getInt64(0), before);
+    Scope& scope = scopes_.emplace_back();
+    scope.range = range;
+    scope.values[range] = variable;
+    for (const UOp* s : loop->src().subspan(1)) Statement(s);
+    scopes_.pop_back();
+    scopes_.back().hoist_point = nullptr;
+    Value* next = b_.CreateAdd(variable, b_.getInt64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
+    BasicBlock* end = BasicBlock::Create(context_, "end", f);
+    Value* again = b_.CreateICmpULT(next, b_.getInt64(static_cast<uint64_t>(range->range_size())));
+    llvm::BranchInst* branch = b_.CreateCondBr(again, body, end);
+    // The loop is unrolled and vectorised as far as the schedule wants.
+    llvm::MDNode* disable =
+        llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.disable")});
+    llvm::MDNode* id = llvm::MDNode::getDistinct(context_, {nullptr, disable});
+    id->replaceOperandWith(0, id);
+    branch->setMetadata("llvm.loop", id);
+    variable->addIncoming(next, b_.GetInsertBlock());
+    b_.SetInsertPoint(end);
+  }
+
+  void StoreStatement(const UOp* store) {
+    const UOp* index = store->src(0);
+    const Access access = ReadAccess(index);
+    Value* gate = access.gate != nullptr ? Get(access.gate) : nullptr;
+    if (auto* known = llvm::dyn_cast_or_null<llvm::Constant>(gate)) {
+      if (known->isNullValue()) return;
+    }
+    Value* value = Get(store->src(1));
+    AccessValues values = Locate(access, index->dtype);
+    values.gate = gate;
+    BasicBlock* after = nullptr;
+    if (access.gate_kind == Access::Gate::kScalar && !IsTrue(gate)) {
+      llvm::Function* f = b_.GetInsertBlock()->getParent();
+      BasicBlock* then = BasicBlock::Create(context_, "gate", f);
+      after = BasicBlock::Create(context_, "after", f);
+      b_.CreateCondBr(gate, then, after);
+      b_.SetInsertPoint(then);
+    }
+    EmitStore(b_, access, index->dtype, values, value);
+    if (after != nullptr) {
+      b_.CreateBr(after);
+      b_.SetInsertPoint(after);
+    }
+    Forget(access.buffer);
+  }
+
+  static bool IsTrue(Value* v) {
+    auto* constant = llvm::dyn_cast<llvm::Constant>(v);
+    return constant != nullptr && constant->isAllOnesValue();
+  }
+
+  // After a store, what was read from that buffer must be read again.
+  void Forget(const UOp* buffer) { ++writes_[buffer]; }
+
+  // --- Values ---
+
+  // The scope in which `u` can be made: that of the innermost open loop that it depends on.
+  size_t DepthOf(const UOp* u) const {
+    const uint64_t set = axes_[u->id];
+    if (set == 0) return 0;
+    for (size_t d = scopes_.size(); d-- > 1;) {
+      if ((set & AxisBit(scopes_[d].range)) != 0) return d;
+    }
+    return 0;
+  }
+
+  // Pieces of a split loop share their axis number, and never are open together.
+  static uint64_t AxisBit(const UOp* range) { return uint64_t{1} << range->range_axis(); }
+
+  void FindAxes() {
+    axes_.assign(phase_.body->id + 1, 0);
+    for (const UOp* u : order_) {
+      uint64_t set = 0;
+      if (u->op == Op::kRange) {
+        QUERN_CHECK_MSG(u->range_axis() < 64, "at most 64 loops");
+        if (u != phase_.thread_range) set = AxisBit(u);
+      }
+      for (const UOp* s : u->src()) set |= axes_[s->id];
+      axes_[u->id] = set;
+    }
+  }
+
+  bool IsPure(const UOp* u) {
+    auto [at, is_new] = pure_.try_emplace(u, true);
+    if (!is_new) return at->second;
+    bool pure = u->op != Op::kLoad || !written_.contains(u->src(0)->src(0));
+    for (const UOp* s : u->src()) pure = pure && pure_.at(s);
+    return pure_[u] = pure;
+  }
+
+  // The value of a node, made on demand in dependency order.
+  Value* Get(const UOp* root) {
+    std::vector<const UOp*>& stack = stack_;
+    const size_t bottom = stack.size();
+    stack.push_back(root);
+    while (stack.size() > bottom) {
+      const UOp* u = stack.back();
+      if (Find(u) != nullptr) {
+        stack.pop_back();
+        continue;
+      }
+      bool ready = true;
+      auto need = [&](const UOp* s) {
+        if (s == nullptr || Find(s) != nullptr) return;
+        stack.push_back(s);
+        ready = false;
+      };
+      if (u->op == Op::kLoad) {
+        const Access access = ReadAccess(u->src(0));
+        need(access.gate);
+        if (access.kind == Access::Kind::kGather) {
+          need(access.offset);
+        } else {
+          need(SplitBase(access.base).first);
+        }
+      } else {
+        for (const UOp* s : u->src()) need(s);
+      }
+      if (!ready) continue;
+      stack.pop_back();
+      Make(u);
+    }
+    return Find(root);
+  }
+
+  Value* Find(const UOp* u) {
+    for (const UOp* s : u->src()) {
+      if (!pure_.contains(s)) MarkPurity(u);
+    }
+    if (IsPure(u)) {
+      Scope& scope = scopes_[DepthOf(u)];
+      auto found = scope.values.find(u);
+      return found == scope.values.end() ? nullptr : found->second;
+    }
+    auto found = fresh_.find(u);
+    if (found == fresh_.end() || found->second.second != Version(u)) return nullptr;
+    return found->second.first;
+  }
+
+  void MarkPurity(const UOp* root) {
+    for (const UOp* u : Toposort(root)) IsPure(u);
+  }
+
+  // Changes whenever a value that reads written memory must be made again: when one of its buffers
+  // was written or one of the loops around moved on to other statements.
+  uint64_t Version(const UOp* u) {
+    auto [at, is_new] = reads_.try_emplace(u);
+    if (is_new) {
+      std::vector<const UOp*> buffers;
+      for (const UOp* v : Toposort(u)) {
+        if (v->op == Op::kLoad && written_.contains(v->src(0)->src(0))) {
+          buffers.push_back(v->src(0)->src(0));
+        }
+      }
+      reads_[u] = std::move(buffers);
+      at = reads_.find(u);
+    }
+    uint64_t version = 0;
+    for (const UOp* buffer : at->second) version += writes_[buffer];
+    // The block tells apart loop bodies, so that nothing is taken from a place that does not
+    // dominate this one.
+    return version * 1000003u + BlockNumber();
+  }
+
+  uint64_t BlockNumber() {
+    auto [at, is_new] = block_numbers_.try_emplace(b_.GetInsertBlock(), block_numbers_.size());
+    return at->second;
+  }
+
+  void Make(const UOp* u) {
+    if (!IsPure(u)) {
+      Value* value = Compute(u);
+      fresh_[u] = {value, Version(u)};
+      return;
+    }
+    const size_t depth = DepthOf(u);
+    llvm::IRBuilderBase::InsertPointGuard guard(b_);
+    if (depth + 1 < scopes_.size()) b_.SetInsertPoint(scopes_[depth].hoist_point);
+    Value* value = Compute(u);
+    scopes_[depth].values[u] = value;
+  }
+
+  Value* Compute(const UOp* u) {
+    switch (u->op) {
+      case Op::kConst:
+        return EmitConst(b_, u);
+      case Op::kLanes: {
+        std::vector<llvm::Constant*> lanes;
+        for (int i = 0; i < u->dtype.lanes; ++i) lanes.push_back(b_.getInt32(i));
+        return llvm::ConstantVector::get(lanes);
+      }
+      case Op::kBroadcast:
+        return b_.CreateVectorSplat(u->dtype.lanes, Get(u->src(0)));
+      case Op::kHorizontal:
+        return EmitHorizontal(b_, u->reduce_op(), u->src(0)->dtype, Get(u->src(0)));
+      case Op::kExtract:
+        return b_.CreateExtractElement(Get(u->src(0)), static_cast<uint64_t>(u->arg.a));
+      case Op::kLoad: {
+        const Access access = ReadAccess(u->src(0));
+        AccessValues values = Locate(access, u->dtype);
+        if (access.gate != nullptr) values.gate = Get(access.gate);
+        return EmitLoad(b_, access, u->dtype, values);
+      }
+      default:
+        return Elementwise(u);
+    }
+  }
+
+  Value* Elementwise(const UOp* u) {
+    std::vector<Value*> sources;
+    for (const UOp* s : u->src()) sources.push_back(Get(s));
+    bool nonnegative = false;
+    if (u->source_count == 2 && !IsFloat(u->src(0)->dtype)) {
+      nonnegative = bounds_.Of(u->src(0)).min >= 0 && bounds_.Of(u->src(1)).min >= 0;
+    }
+    // Index arithmetic on vectors is done in 32 bits when nothing in it can pass 2^31.
+    unsigned bits = 64;
+    bool index = false;
+    const bool vector = u->src(0)->dtype.lanes != 1 || u->dtype.lanes != 1;
+    if (vector) {
+      bits = FitsInt32(u) ? 32 : 64;
+      for (const UOp* s : u->src()) {
+        if (IsIndex(s->dtype) && !FitsInt32(s)) bits = 64;
+      }
+    }
+    for (size_t i = 0; i < sources.size(); ++i) {
+      if (!IsIndex(u->src(i)->dtype)) continue;
+      index = true;
+      sources[i] =
+          b_.CreateSExtOrTrunc(sources[i], sources[i]->getType()->getWithNewBitWidth(bits));
+    }
+    Value* value = EmitElementwise(b_, u, sources, nonnegative);
+    if (IsIndex(u->dtype) && !index) {  // A cast to Index.
+      value = b_.CreateSExtOrTrunc(value, value->getType()->getWithNewBitWidth(bits));
+    }
+    return value;
+  }
+
+  bool FitsInt32(const UOp* u) {
+    return !IsIndex(u->dtype) || bounds_.Of(u).Within(INT32_MIN, INT32_MAX);
+  }
+
+  // --- Addresses ---
+
+  // Splits `x + constant`, so that neighbouring accesses share the address of x.
+  static std::pair<const UOp*, int64_t> SplitBase(const UOp* base) {
+    if (base == nullptr) return {nullptr, 0};
+    if (base->IsConst()) return {nullptr, base->IntValue()};
+    if (base->op == Op::kAdd && base->src(1)->IsConst()) {
+      return {base->src(0), base->src(1)->IntValue()};
+    }
+    return {base, 0};
+  }
+
+  AccessValues Locate(const Access& access, DType dtype) {
+    AccessValues values;
+    values.zeros = Zeros();
+    Value* buffer = buffers_.at(access.buffer);
+    llvm::Type* element = LlvmMemoryType(context_, dtype.Scalar());
+    values.alignment = ByteSize(dtype.scalar);
+    if (access.kind == Access::Kind::kGather) {
+      values.pointer = buffer;
+      values.offsets = Get(access.offset);
+      return values;
+    }
+    const auto [base, constant] = SplitBase(access.base);
+    Value* pointer = buffer;
+    if (base != nullptr) {
+      Value* offset = Get(base);
+      const bool pure = IsPure(base);
+      Scope& scope = scopes_[pure ? DepthOf(base) : scopes_.size() - 1];
+      Value** cached = pure ? &scope.pointers[{access.buffer, base}] : nullptr;
+      if (cached != nullptr && *cached != nullptr) {
+        pointer = *cached;
+      } else {
+        llvm::IRBuilderBase::InsertPointGuard guard(b_);
+        if (pure && &scope != &scopes_.back()) b_.SetInsertPoint(scope.hoist_point);
+        offset = b_.CreateSExtOrTrunc(offset, b_.getInt64Ty());
+        pointer = b_.CreateInBoundsGEP(element, buffer, offset);
+        if (cached != nullptr) *cached = pointer;
+      }
+    } else if (access.buffer->op != Op::kParam) {
+      // Private buffers are aligned, and so are vectors at a constant place.
+      const int64_t bytes = constant * ByteSize(dtype.scalar);
+      while (values.alignment < 64 && bytes % (values.alignment * 2) == 0) values.alignment *= 2;
+    }
+    if (constant != 0) {
+      pointer = b_.CreateConstGEP1_64(element, pointer, static_cast<uint64_t>(constant));
+    }
+    values.pointer = pointer;
+    return values;
+  }
+
+  Value* Zeros() {
+    llvm::GlobalVariable* zeros = module_.getNamedGlobal("zeros");
+    if (zeros == nullptr) {
+      llvm::Type* type = llvm::ArrayType::get(b_.getInt8Ty(), kZeroBytes);
+      zeros = new llvm::GlobalVariable(module_, type, true, llvm::GlobalValue::PrivateLinkage,
+                                       llvm::Constant::getNullValue(type), "zeros");
+      zeros->setAlignment(llvm::Align(64));
+    }
+    return zeros;
+  }
+
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  const LoweredKernel& kernel_;
+  const KernelPhase& phase_;
+  const Target& target_;
+  llvm::IRBuilder<> b_;
+  BoundsAnalysis bounds_;
+  std::vector<uint64_t> axes_;  // by node id: the loops that a node depends on, by axis number
+  std::vector<const UOp*> order_;
+  std::vector<const UOp*> scratch_;
+  std::vector<int64_t> scratch_offsets_;
+  int64_t scratch_bytes_ = 0;
+  absl::flat_hash_map<const UOp*, bool> written_;
+  absl::flat_hash_map<const UOp*, Value*> buffers_;
+  std::vector<Scope> scopes_;
+  std::vector<const UOp*> stack_;
+  absl::flat_hash_map<const UOp*, bool> pure_;
+  absl::flat_hash_map<const UOp*, std::pair<Value*, uint64_t>> fresh_;
+  absl::flat_hash_map<const UOp*, std::vector<const UOp*>> reads_;
+  absl::flat_hash_map<const UOp*, uint64_t> writes_;
+  absl::flat_hash_map<BasicBlock*, uint64_t> block_numbers_;
+};
+
+}  // namespace
+
+llvm::Function* EmitPhase(llvm::Module& module, const LoweredKernel& kernel,
+                          const KernelPhase& phase, const Target& target, const std::string& name) {
+  return PhaseEmitter(module, kernel, phase, target).Run(name);
+}
+
+}  // namespace quern

@@ -1,0 +1,282 @@
+#include "codegen/expand.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
+#include "rewrite/build.h"
+#include "rewrite/linear.h"
+#include "rewrite/range_sets.h"
+
+namespace quern {
+namespace {
+
+// Expands one store. Every node has one copy for each combination of the unrolled axes that it
+// depends on; copies are numbered with the first axis varying slowest.
+class StatementExpander {
+ public:
+  StatementExpander(UOpGraph& graph, const UOp* store) : g_(graph), store_(store), sets_(store) {
+    for (const UOp* r : sets_.ranges()) {
+      const uint64_t bit = sets_.Bit(r);
+      if (r->range_type() == AxisType::kLane) {
+        QUERN_CHECK_MSG(lane_ == nullptr, "one lane axis a statement");
+        lane_ = r;
+        lane_bit_ = bit;
+      } else if (IsRegisterAxis(r->range_type())) {
+        unrolled_bits_ |= bit;
+      }
+    }
+  }
+
+  // Appends the copies of the store.
+  void Run(std::vector<const UOp*>& statements) {
+    if (unrolled_bits_ == 0 && lane_ == nullptr) {
+      statements.push_back(store_);
+      return;
+    }
+    const std::vector<const UOp*> order = Toposort(store_);
+    FindChains(order);
+    copies_.resize(store_->id + 1);
+    for (const UOp* u : order) ExpandNode(u);
+    for (const UOp* copy : copies_[store_->id]) statements.push_back(copy);
+  }
+
+ private:
+  uint64_t Unrolled(const UOp* u) const { return sets_.Of(u) & unrolled_bits_; }
+  bool IsVector(const UOp* u) const { return (sets_.Of(u) & lane_bit_) != 0; }
+  int Width() const { return static_cast<int>(lane_->range_size()); }
+
+  // A REDUCE used only as the second source of its own operation continues that chain:
+  // op(x, reduce(v)) is op(op(x, v0), v1)…, one instruction a term instead of a tree and one more.
+  void FindChains(const std::vector<const UOp*>& order) {
+    absl::flat_hash_map<const UOp*, int> uses;
+    for (const UOp* u : order) {
+      for (const UOp* s : u->src()) ++uses[s];
+    }
+    for (const UOp* u : order) {
+      if (u->source_count != 2 || u->src(1)->op != Op::kReduce) continue;
+      const UOp* reduce = u->src(1);
+      bool over_lane = false;
+      for (const UOp* r : reduce->src().subspan(1)) over_lane |= r == lane_;
+      if (reduce->reduce_op() == u->op && uses[reduce] == 1 && !over_lane) chained_.insert(reduce);
+    }
+  }
+
+  // Calls `visit(values)` for each combination of the axes in `set`; values are by axis number.
+  template <typename Visit>
+  void ForEach(uint64_t set, std::vector<int64_t>& values, const Visit& visit) {
+    const std::vector<const UOp*> axes = sets_.Members(set);
+    int64_t count = 1;
+    for (const UOp* r : axes) count *= r->range_size();
+    for (int64_t n = 0; n < count; ++n) {
+      int64_t rest = n;
+      for (size_t i = axes.size(); i-- > 0;) {
+        values[BitNumber(axes[i])] = rest % axes[i]->range_size();
+        rest /= axes[i]->range_size();
+      }
+      visit();
+    }
+  }
+
+  size_t BitNumber(const UOp* range) const {
+    return static_cast<size_t>(__builtin_ctzll(sets_.Bit(range)));
+  }
+
+  // The copy of `u` for the current values.
+  const UOp* Copy(const UOp* u, const std::vector<int64_t>& values) const {
+    uint64_t set = Unrolled(u);
+    if (set == 0 && copies_[u->id].empty()) return u;
+    int64_t number = 0;
+    while (set != 0) {
+      const int bit = __builtin_ctzll(set);
+      set &= set - 1;
+      number = number * sets_.ranges()[bit]->range_size() + values[bit];
+    }
+    return copies_[u->id][number];
+  }
+
+  const UOp* Vector(const UOp* u) {
+    if (u->dtype.lanes != 1) return u;
+    return g_.Make(Op::kBroadcast, u->dtype.WithLanes(Width()), {u});
+  }
+
+  void ExpandNode(const UOp* u) {
+    const uint64_t set = Unrolled(u);
+    if (set == 0 && !IsVector(u) && u->op != Op::kReduce && !HasRegisters(u)) return;
+    if (chained_.contains(u)) return;
+    std::vector<const UOp*>& copies = copies_[u->id];
+    std::vector<int64_t> values(sets_.ranges().size(), 0);
+    const LinearForm form = u->op == Op::kIndex ? ToLinear(u->src(1)) : LinearForm();
+    const UOp* common = u->op == Op::kIndex ? CommonOffset(form) : nullptr;
+    ForEach(set, values, [&] {
+      switch (u->op) {
+        case Op::kRange:
+          copies.push_back(u == lane_ ? g_.Make(Op::kLanes, kIndexType.WithLanes(Width()), {})
+                                      : IndexConst(g_, values[BitNumber(u)]));
+          break;
+        case Op::kIndex:
+          copies.push_back(ExpandIndex(u, form, common, values));
+          break;
+        case Op::kReduce:
+          copies.push_back(ExpandReduce(u, nullptr, values));
+          break;
+        default:
+          copies.push_back(ExpandPlain(u, values));
+      }
+    });
+  }
+
+  // Whether a source of `u` was expanded although `u` depends on no register axis itself.
+  bool HasRegisters(const UOp* u) const {
+    for (const UOp* s : u->src()) {
+      if (!copies_[s->id].empty() || chained_.contains(s)) return true;
+    }
+    return false;
+  }
+
+  const UOp* ExpandPlain(const UOp* u, std::vector<int64_t>& values) {
+    if (u->source_count == 2 && chained_.contains(u->src(1))) {
+      const UOp* start = Copy(u->src(0), values);
+      if (IsVector(u)) start = Vector(start);
+      return ExpandReduce(u->src(1), start, values);
+    }
+    absl::InlinedVector<const UOp*, 4> sources;
+    bool vector = false;
+    for (const UOp* s : u->src()) {
+      sources.push_back(Copy(s, values));
+      vector |= sources.back()->dtype.lanes != 1;
+    }
+    if (vector && u->op != Op::kLoad) {
+      for (const UOp*& s : sources) {
+        if (s->op == Op::kIndex && s->dtype.lanes == 1) {
+          QUERN_CHECK_MSG(false, "a store of all lanes to one place");
+        }
+        s = Vector(s);
+      }
+    }
+    DType dtype = u->dtype;
+    if (vector && u->op != Op::kStore) dtype = dtype.WithLanes(Width());
+    return g_.Make(u->op, dtype, sources, u->arg);
+  }
+
+  // The part of an offset that depends on no register axis: one node for all copies.
+  const UOp* CommonOffset(const LinearForm& form) {
+    LinearForm common;
+    for (const auto& [term, coefficient] : form.terms) {
+      if (Unrolled(term) == 0 && !IsVector(term)) common.terms.emplace_back(term, coefficient);
+    }
+    return common.terms.empty() ? nullptr : FromLinear(g_, common);
+  }
+
+  const UOp* ExpandIndex(const UOp* u, const LinearForm& form, const UOp* common,
+                         std::vector<int64_t>& values) {
+    int64_t constant = form.constant;
+    int64_t lane_stride = 0;
+    const UOp* scalar = common;
+    const UOp* vector = nullptr;
+    auto add = [&](const UOp* sum, const UOp* x) { return sum == nullptr ? x : Add(g_, sum, x); };
+    for (const auto& [term, coefficient] : form.terms) {
+      if (Unrolled(term) == 0 && !IsVector(term)) continue;
+      if (term == lane_) {
+        lane_stride = coefficient;
+      } else if (term->op == Op::kRange) {
+        constant += coefficient * values[BitNumber(term)];
+      } else {
+        const UOp* copy = Copy(term, values);
+        const DType dtype = copy->dtype;
+        if (coefficient != 1) {
+          const UOp* factor = IndexConst(g_, coefficient);
+          if (dtype.lanes != 1) factor = Vector(factor);
+          copy = Mul(g_, copy, factor);
+        }
+        (dtype.lanes == 1 ? scalar : vector) = add(dtype.lanes == 1 ? scalar : vector, copy);
+      }
+    }
+    if (constant != 0 || scalar == nullptr) scalar = add(scalar, IndexConst(g_, constant));
+    const UOp* offset = scalar;
+    if (lane_stride != 0) {
+      const UOp* lanes = g_.Make(Op::kLanes, kIndexType.WithLanes(Width()), {});
+      if (lane_stride != 1) lanes = Mul(g_, lanes, Vector(IndexConst(g_, lane_stride)));
+      vector = add(vector, lanes);
+    }
+    if (vector != nullptr) offset = Add(g_, Vector(scalar), vector);
+    const UOp* gate = u->source_count == 3 ? Copy(u->src(2), values) : nullptr;
+    // A gate by lanes on one place is a vector of the same place.
+    if (gate != nullptr && gate->dtype.lanes != 1) offset = Vector(offset);
+    if (gate != nullptr && offset->dtype.lanes != 1) gate = Vector(gate);
+    return Index(g_, u->src(0), offset, gate);
+  }
+
+  // Combines the copies of a REDUCE's value, after `start` if that is given.
+  const UOp* ExpandReduce(const UOp* u, const UOp* start, std::vector<int64_t>& values) {
+    const Op op = u->reduce_op();
+    uint64_t closed = 0;
+    bool over_lane = false;
+    for (const UOp* r : u->src().subspan(1)) {
+      over_lane |= r == lane_;
+      closed |= sets_.Bit(r);
+    }
+    std::vector<const UOp*> terms;
+    std::vector<int64_t> inner = values;
+    ForEach(closed & unrolled_bits_, inner, [&] { terms.push_back(Copy(u->src(0), inner)); });
+    if (start != nullptr) {
+      for (const UOp* t : terms) {
+        if (start->dtype.lanes != 1) t = Vector(t);
+        if (t->dtype.lanes != 1) start = Vector(start);
+        start = Binary(g_, op, start, t);
+      }
+      return start;
+    }
+    while (terms.size() > 1) {  // A balanced tree: shorter chains of latency.
+      std::vector<const UOp*> next;
+      for (size_t i = 0; i + 1 < terms.size(); i += 2) {
+        next.push_back(Binary(g_, op, terms[i], terms[i + 1]));
+      }
+      if (terms.size() % 2 != 0) next.push_back(terms.back());
+      terms.swap(next);
+    }
+    const UOp* result = terms[0];
+    if (over_lane) {
+      result = g_.Make(Op::kHorizontal, u->dtype, {Vector(result)}, {static_cast<int64_t>(op), 1});
+    }
+    return result;
+  }
+
+  UOpGraph& g_;
+  const UOp* store_;
+  RangeSets sets_;
+  const UOp* lane_ = nullptr;
+  uint64_t lane_bit_ = 0;
+  uint64_t unrolled_bits_ = 0;
+  absl::flat_hash_set<const UOp*> chained_;
+  std::vector<std::vector<const UOp*>> copies_;  // by node id
+};
+
+}  // namespace
+
+const UOp* Expand(UOpGraph& graph, const UOp* sink) {
+  absl::flat_hash_map<const UOp*, const UOp*> done;
+  std::vector<const UOp*> sources;
+  std::vector<const UOp*> statements;
+  for (const UOp* u : Toposort(sink)) {
+    if (!GetOpInfo(u->op).statement) continue;
+    if (u->op == Op::kStore) {
+      statements.clear();
+      StatementExpander(graph, u).Run(statements);
+      done[u] =
+          statements.size() == 1 ? statements[0] : graph.Make(Op::kBlock, kVoidType, statements);
+      continue;
+    }
+    sources.clear();
+    for (const UOp* s : u->src()) {
+      auto found = done.find(s);
+      sources.push_back(found == done.end() ? s : found->second);
+    }
+    done[u] = WithSources(graph, u, sources);
+  }
+  return done.at(sink);
+}
+
+}  // namespace quern

@@ -1,0 +1,31 @@
+#ifndef QUERN_CODEGEN_ITEM_H_
+#define QUERN_CODEGEN_ITEM_H_
+
+#include <vector>
+
+#include "rewrite/graph.h"
+#include "rewrite/range_sets.h"
+
+namespace quern {
+
+/// One piece of work of a kernel: a REDUCE with its accumulator, a STAGE with its fast buffer, or a
+/// STORE of the kernel. Linearization decides for each where its loops stand.
+struct Item {
+  const UOp* node = nullptr;
+  std::vector<const UOp*> path;   ///< loops around the whole item, outermost first
+  std::vector<const UOp*> loops;  ///< loops of the update or fill statement, below `path`
+  std::vector<const UOp*> tile;   ///< loops inside the reduction: dimensions of a tile in memory
+  std::vector<const UOp*> output_registers;  ///< free register axes, lane axis last
+  std::vector<const UOp*> reduce_registers;  ///< register axes that the item closes
+  const UOp* lane = nullptr;                 ///< the register axis that becomes SIMD lanes, if any
+  std::vector<const Item*> inputs;           ///< items whose result this one reads
+  const UOp* result = nullptr;               ///< what consumers read in place of `node`
+};
+
+/// Chooses `lane` of every item by how its loads and stores walk through memory along each
+/// register axis. Items that meet in an accumulator agree on the axis where they share it.
+void ChooseLanes(const RangeSets& sets, std::vector<Item*>& items);
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_ITEM_H_

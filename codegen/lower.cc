@@ -1,0 +1,104 @@
+#include "codegen/lower.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+//F16 #include "codegen/decompose_float16.h"
+#include "codegen/decompose_math.h"
+#include "codegen/expand.h"
+#include "codegen/linearize.h"
+#include "codegen/split_loops.h"
+#include "codegen/split_reductions.h"
+#include "codegen/stage.h"
+#include "codegen/two_stage.h"
+#include "rewrite/simplify.h"
+
+namespace quern {
+namespace {
+
+using Form = Pass::Form;
+
+constexpr std::array<Pass, 8> kPasses = {{
+    {"simplify", "apply the rule tables to the scheduled kernel",
+     [](PassContext& c, const UOp* s) { return Simplify(c.graph, s); }, Form::kKernel},
+    {"stage", "copy operands that a LOCAL tile reuses into fast memory",
+     [](PassContext& c, const UOp* s) { return StageOperands(c.graph, s); }, Form::kKernel},
+//F16    {"float16", "compute f16 and bf16 in f32",
+//F16 [](PassContext& c, const UOp* s) { return DecomposeFloat16(c.graph, s); }, Form::kKernel},
+    {"math", "write exp, log, sin, … as arithmetic",
+     [](PassContext& c, const UOp* s) { return DecomposeMath(c.graph, s); }, Form::kKernel},
+    {"two-stage", "make reductions over threads two phases",
+     [](PassContext& c, const UOp* s) { return SplitPhases(c.graph, s); }, Form::kKernel},
+    {"split-reductions", "nest reductions whose loops have output loops between them",
+     [](PassContext& c, const UOp* s) { return SplitReductions(c.graph, s); }, Form::kKernel},
+    {"linearize", "turn the kernel into loops, accumulators and stores",
+     [](PassContext& c, const UOp* s) { return Linearize(c.graph, s); }, Form::kStatements},
+    {"split-loops", "cut loops so that only their ends carry masks",
+     [](PassContext& c, const UOp* s) { return SplitLoops(c.graph, Simplify(c.graph, s)); },
+     Form::kStatements},
+    {"expand", "unroll register axes and make lanes vectors",
+     [](PassContext& c, const UOp* s) { return Expand(c.graph, s); }, Form::kStatements},
+}};
+
+KernelPhase MakePhase(UOpGraph& graph, const UOp* phase) {
+  KernelPhase result;
+  result.body = phase;
+  if (phase->source_count == 1 && phase->src(0)->op == Op::kLoop &&
+      phase->src(0)->src(0)->range_type() == AxisType::kThread) {
+    const UOp* loop = phase->src(0);
+    result.thread_range = loop->src(0);
+    result.threads = loop->src(0)->range_size();
+    result.body = graph.Make(Op::kPhase, kVoidType, loop->src().subspan(1));
+  }
+  std::vector<const UOp*> scratch;
+  for (const UOp* u : Toposort(result.body)) {
+    if (u->op == Op::kScratch) scratch.push_back(u);
+  }
+  std::vector<int64_t> offsets;
+  result.scratch_bytes = LayOutScratch(scratch, offsets);
+  return result;
+}
+
+}  // namespace
+
+std::span<const Pass> LoweringPasses() { return kPasses; }
+
+std::vector<KernelParam> CollectParams(const UOp* sink) {
+  std::vector<KernelParam> params;
+  auto find = [&](const UOp* buffer) -> KernelParam* {
+    if (buffer->op != Op::kParam) return nullptr;
+    for (KernelParam& p : params) {
+      if (p.slot == buffer->slot()) return &p;
+    }
+    params.push_back({.slot = buffer->slot(),
+                      .dtype = buffer->dtype,
+                      .elements = buffer->buffer_size(),
+                      .temporary = buffer->slot() >= kFirstTemporarySlot});
+    return &params.back();
+  };
+  for (const UOp* u : Toposort(sink)) {
+    if (u->op == Op::kLoad) {
+      if (KernelParam* p = find(u->src(0)->src(0))) p->read = true;
+    } else if (u->op == Op::kStore) {
+      if (KernelParam* p = find(u->src(0)->src(0))) p->written = true;
+    }
+  }
+  std::sort(params.begin(), params.end(),
+            [](const KernelParam& a, const KernelParam& b) { return a.slot < b.slot; });
+  return params;
+}
+
+absl::StatusOr<LoweredKernel> Lower(UOpGraph& graph, const UOp* sink, const Target& target,
+                                    const PassOptions& options) {
+  PassContext context{graph, target};
+  absl::StatusOr<const UOp*> lowered = RunPasses(kPasses, context, sink, options);
+  if (!lowered.ok()) return lowered.status();
+  LoweredKernel kernel;
+  kernel.sink = *lowered;
+  kernel.params = CollectParams(*lowered);
+  for (const UOp* phase : (*lowered)->src()) kernel.phases.push_back(MakePhase(graph, phase));
+  return kernel;
+}
+
+}  // namespace quern

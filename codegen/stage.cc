@@ -1,0 +1,70 @@
+#include "codegen/stage.h"
+
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "rewrite/range_sets.h"
+
+namespace quern {
+namespace {
+
+// Axes that the buffer of a STAGE has as dimensions: loops in nest order, then the register axes,
+// those of reductions first (the lane axis, always last, is moved there when lanes are chosen).
+std::vector<const UOp*> TileRanges(const RangeSets& sets, const UOp* load, int tile_begin) {
+  std::vector<const UOp*> loops;
+  std::vector<const UOp*> reduce_registers;
+  std::vector<const UOp*> output_registers;
+  for (const UOp* r : sets.Members(sets.Of(load))) {
+    if (IsRegisterAxis(r->range_type())) {
+      (IsReduceAxis(r->range_type()) ? reduce_registers : output_registers).push_back(r);
+    } else if (r->range_axis() >= tile_begin) {
+      loops.push_back(r);
+    }
+  }
+  loops.insert(loops.end(), reduce_registers.begin(), reduce_registers.end());
+  loops.insert(loops.end(), output_registers.begin(), output_registers.end());
+  return loops;
+}
+
+}  // namespace
+
+const UOp* StageOperands(UOpGraph& graph, const UOp* sink) {
+  if ((sink->arg.a & kNoLocalsFlag) != 0) return sink;
+  const RangeSets sets(sink);
+  uint64_t local_set = 0;
+  int tile_begin = -1;
+  for (const UOp* r : sets.ranges()) {
+    if (r->range_type() != AxisType::kLocal) continue;
+    if (tile_begin < 0) tile_begin = r->range_axis();
+    local_set |= sets.Bit(r);
+  }
+  if (local_set == 0) return sink;
+
+  const std::vector<const UOp*> order = Toposort(sink);
+  absl::flat_hash_set<const UOp*> written;
+  for (const UOp* u : order) {
+    if (u->op == Op::kStore) written.insert(u->src(0)->src(0));
+  }
+  absl::flat_hash_map<const UOp*, const UOp*> done;
+  std::vector<const UOp*> sources;
+  for (const UOp* u : order) {
+    sources.clear();
+    for (const UOp* s : u->src()) sources.push_back(done.at(s));
+    const UOp* rebuilt = WithSources(graph, u, sources);
+    done[u] = rebuilt;
+    if (u->op != Op::kLoad || written.contains(u->src(0)->src(0))) continue;
+    const uint64_t used = sets.Of(u);
+    if ((used & local_set) == local_set) continue;  // No LOCAL loop reuses it.
+    const std::vector<const UOp*> ranges = TileRanges(sets, u, tile_begin);
+    bool has_loop = false;
+    for (const UOp* r : ranges) has_loop |= !IsRegisterAxis(r->range_type());
+    if (!has_loop) continue;  // One vector or scalar: it stays in registers.
+    std::vector<const UOp*> stage = {rebuilt};
+    stage.insert(stage.end(), ranges.begin(), ranges.end());
+    done[u] = graph.Make(Op::kStage, u->dtype, stage);
+  }
+  return done.at(sink);
+}
+
+}  // namespace quern

@@ -1,0 +1,21 @@
+#ifndef QUERN_CODEGEN_STAGE_H_
+#define QUERN_CODEGEN_STAGE_H_
+
+#include "rewrite/graph.h"
+
+namespace quern {
+
+/// Wraps each load that is reused inside a LOCAL tile in a STAGE: the operand is copied ("packed")
+/// where the tile begins, in the order in which the loops of the tile read it.
+///
+/// The tile is the first LOCAL loop and everything inside it. A load is reused if some LOCAL loop
+/// does not change its address. Nothing is staged when the sink forbids it (NOLOCALS), and nothing
+/// that the kernel writes.
+const UOp* StageOperands(UOpGraph& graph, const UOp* sink);
+
+/// The flag in the argument of a kSink that NOLOCALS sets.
+inline constexpr int64_t kNoLocalsFlag = 1;
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_STAGE_H_

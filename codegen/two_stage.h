@@ -1,0 +1,20 @@
+#ifndef QUERN_CODEGEN_TWO_STAGE_H_
+#define QUERN_CODEGEN_TWO_STAGE_H_
+
+#include "rewrite/graph.h"
+
+namespace quern {
+
+/// Splits a kernel into phases where a reduction runs over threads. With a THREAD range t
+///
+///     store(out[i], reduce(v, t, k))
+///  becomes
+///     store(temporary[t, i], reduce(v, k))          first phase, parallel over t
+///     store(out[i], reduce(temporary[t, i], t))     second phase
+///
+/// The result is a sink of sinks, one a phase, also when nothing was split.
+const UOp* SplitPhases(UOpGraph& graph, const UOp* sink);
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_TWO_STAGE_H_

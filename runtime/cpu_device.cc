@@ -1,0 +1,185 @@
+#include "runtime/cpu_device.h"
+
+#include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/Support/TargetSelect.h>
+#include <tbb/parallel_for.h>
+#include <tbb/partitioner.h>
+#include <tbb/task_arena.h>
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "rewrite/concat.h"
+#include "runtime/aligned_memory.h"
+#include "runtime/cpu_target.h"
+
+namespace quern {
+namespace {
+
+using Function = void (*)(void* const* params, void* scratch, int64_t thread);
+
+absl::Status FromLlvm(llvm::Error error, std::string_view what) {
+  return absl::InternalError(Concat(what, ": ", llvm::toString(std::move(error))));
+}
+
+// Scratch memory and temporaries of one run.
+struct Workspace {
+  std::vector<AlignedMemory> temporaries;  // by parameter; nullptr for the caller's
+  AlignedMemory scratch;
+  std::vector<void*> params;
+};
+
+class LoadedKernel : public CpuKernel {
+ public:
+  LoadedKernel(KernelImage image, llvm::orc::LLJIT& jit, llvm::orc::JITDylib& library,
+               tbb::task_arena& arena)
+      : image_(std::move(image)), jit_(jit), library_(library), arena_(arena) {}
+
+  ~LoadedKernel() override {
+    llvm::consumeError(jit_.getExecutionSession().removeJITDylib(library_));
+  }
+
+  absl::Status Initialize() {
+    for (const ImagePhase& phase : image_.phases) {
+      llvm::Expected<llvm::orc::ExecutorAddr> address = jit_.lookup(library_, phase.symbol);
+      if (!address) return FromLlvm(address.takeError(), Concat("load: ", phase.symbol));
+      functions_.push_back(address->toPtr<Function>());
+    }
+    std::unique_ptr<Workspace> workspace = MakeWorkspace();
+    if (workspace == nullptr) {
+      return absl::ResourceExhaustedError("load: no memory for the kernel's scratch buffers");
+    }
+    spare_.push_back(std::move(workspace));
+    return absl::OkStatus();
+  }
+
+  void Run(std::span<void* const> buffers) override {
+    std::unique_ptr<Workspace> workspace = TakeWorkspace();
+    size_t next = 0;
+    for (size_t i = 0; i < image_.params.size(); ++i) {
+      if (!image_.params[i].temporary) workspace->params[i] = buffers[next++];
+    }
+    for (size_t i = 0; i < functions_.size(); ++i) RunPhase(i, *workspace);
+    std::lock_guard<std::mutex> lock(mutex_);
+    spare_.push_back(std::move(workspace));
+  }
+
+  const KernelImage& image() const override { return image_; }
+
+ private:
+  static constexpr int64_t kLine = 64;
+
+  // Threads' scratch areas start on different lines of different sets.
+  int64_t ScratchStride(const ImagePhase& phase) const {
+    return (phase.scratch_bytes + kLine - 1) / kLine * kLine + 2 * kLine;
+  }
+
+  std::unique_ptr<Workspace> MakeWorkspace() const {
+    auto workspace = std::make_unique<Workspace>();
+    for (const ImageParam& param : image_.params) {
+      AlignedMemory memory;
+      if (param.temporary) {
+        memory = AllocateAligned(param.bytes());
+        if (memory == nullptr) return nullptr;
+      }
+      workspace->params.push_back(memory.get());
+      workspace->temporaries.push_back(std::move(memory));
+    }
+    int64_t scratch = 0;
+    for (const ImagePhase& phase : image_.phases) {
+      scratch = std::max(scratch, ScratchStride(phase) * phase.threads);
+    }
+    workspace->scratch = AllocateAligned(scratch);
+    return workspace->scratch == nullptr ? nullptr : std::move(workspace);
+  }
+
+  std::unique_ptr<Workspace> TakeWorkspace() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (!spare_.empty()) {
+        std::unique_ptr<Workspace> workspace = std::move(spare_.back());
+        spare_.pop_back();
+        return workspace;
+      }
+    }
+    std::unique_ptr<Workspace> workspace = MakeWorkspace();
+    if (workspace == nullptr) std::abort();  // As a failing `new` would end.
+    return workspace;
+  }
+
+  void RunPhase(size_t number, const Workspace& workspace) {
+    const ImagePhase& phase = image_.phases[number];
+    const Function function = functions_[number];
+    void* const* params = workspace.params.data();
+    auto* scratch = static_cast<char*>(workspace.scratch.get());
+    if (phase.threads == 1) {
+      function(params, scratch, 0);
+      return;
+    }
+    const int64_t stride = ScratchStride(phase);
+    arena_.execute([&] {
+      tbb::parallel_for(
+          int64_t{0}, phase.threads,
+          [&](int64_t thread) { function(params, scratch + thread * stride, thread); },
+          tbb::static_partitioner());
+    });
+  }
+
+  KernelImage image_;
+  llvm::orc::LLJIT& jit_;
+  llvm::orc::JITDylib& library_;
+  tbb::task_arena& arena_;
+  std::vector<Function> functions_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Workspace>> spare_;
+};
+
+class HostDevice : public CpuDevice {
+ public:
+  HostDevice(Target target, std::unique_ptr<llvm::orc::LLJIT> jit)
+      : target_(std::move(target)), jit_(std::move(jit)), arena_(target_.cores) {}
+
+  const Target& target() const override { return target_; }
+
+  absl::StatusOr<std::unique_ptr<CpuKernel>> Load(KernelImage image) override {
+    const std::string name = Concat("kernel", next_library_.fetch_add(1));
+    llvm::Expected<llvm::orc::JITDylib&> library = jit_->createJITDylib(name);
+    if (!library) return FromLlvm(library.takeError(), "load: new library");
+    library->addGenerator(
+        llvm::cantFail(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
+            jit_->getDataLayout().getGlobalPrefix())));
+    std::unique_ptr<llvm::MemoryBuffer> object =
+        llvm::MemoryBuffer::getMemBufferCopy(image.object, name);
+    if (llvm::Error error = jit_->addObjectFile(*library, std::move(object))) {
+      return FromLlvm(std::move(error), "load: object file");
+    }
+    auto kernel = std::make_unique<LoadedKernel>(std::move(image), *jit_, *library, arena_);
+    if (absl::Status status = kernel->Initialize(); !status.ok()) return status;
+    return kernel;
+  }
+
+ private:
+  Target target_;
+  std::unique_ptr<llvm::orc::LLJIT> jit_;
+  tbb::task_arena arena_;
+  std::atomic<int64_t> next_library_{0};
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CpuDevice>> CpuDevice::Create(int threads) {
+  if (threads < 0) {
+    return absl::InvalidArgumentError(Concat("device: ", threads, " threads"));
+  }
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> jit = llvm::orc::LLJITBuilder().create();
+  if (!jit) return FromLlvm(jit.takeError(), "device: starting the linker");
+  Target target = DetectCpu();
+  if (threads > 0) target.cores = threads;
+  return std::make_unique<HostDevice>(std::move(target), std::move(*jit));
+}
+
+}  // namespace quern

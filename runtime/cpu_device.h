@@ -1,0 +1,44 @@
+#ifndef QUERN_RUNTIME_CPU_DEVICE_H_
+#define QUERN_RUNTIME_CPU_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "rewrite/target.h"
+#include "runtime/kernel_image.h"
+
+namespace quern {
+
+/// A kernel in memory, ready to run. Several threads may run it at the same time; each run has
+/// scratch memory of its own.
+class CpuKernel {
+ public:
+  virtual ~CpuKernel() = default;
+
+  /// Runs it on the caller's buffers, which stand in the order of the image's parameters that are
+  /// not temporary. The pointers must be aligned to the elements' size; 64 bytes are best.
+  virtual void Run(std::span<void* const> buffers) = 0;
+
+  virtual const KernelImage& image() const = 0;
+};
+
+/// The processor as a device: links object code into this process and runs it on oneTBB threads.
+class CpuDevice {
+ public:
+  virtual ~CpuDevice() = default;
+
+  /// `threads` limits the cores of the target; 0 means all that the process may use.
+  static absl::StatusOr<std::unique_ptr<CpuDevice>> Create(int threads = 0);
+
+  virtual const Target& target() const = 0;
+
+  /// Links an image. Errors: code that cannot be linked, no memory for scratch space. The device
+  /// must outlive the kernel.
+  virtual absl::StatusOr<std::unique_ptr<CpuKernel>> Load(KernelImage image) = 0;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_CPU_DEVICE_H_

@@ -1,0 +1,112 @@
+#include "runtime/kernel_image.h"
+
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "rewrite/concat.h"
+
+namespace quern {
+namespace {
+
+constexpr std::string_view kMagic = "QKI1";
+
+void PutInt(std::string& out, int64_t value) {
+  for (int i = 0; i < 8; ++i)
+    out.push_back(static_cast<char>(static_cast<uint64_t>(value) >> (8 * i)));
+}
+
+void PutText(std::string& out, std::string_view text) {
+  PutInt(out, static_cast<int64_t>(text.size()));
+  out.append(text);
+}
+
+// Reads from the front of `bytes`; after a failure everything reads as 0 and `ok` stays false.
+struct Reader {
+  std::string_view bytes;
+  bool ok = true;
+
+  int64_t Int() {
+    if (bytes.size() < 8) {
+      ok = false;
+      return 0;
+    }
+    uint64_t value = 0;
+    for (int i = 0; i < 8; ++i) {
+      value |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+    }
+    bytes.remove_prefix(8);
+    return static_cast<int64_t>(value);
+  }
+  std::string Text() {
+    const int64_t size = Int();
+    if (!ok || size < 0 || static_cast<uint64_t>(size) > bytes.size()) {
+      ok = false;
+      return "";
+    }
+    std::string text(bytes.substr(0, static_cast<size_t>(size)));
+    bytes.remove_prefix(static_cast<size_t>(size));
+    return text;
+  }
+  // A count of things that take at least one byte each.
+  int64_t Count() {
+    const int64_t count = Int();
+    if (count < 0 || static_cast<uint64_t>(count) > bytes.size()) ok = false;
+    return ok ? count : 0;
+  }
+};
+
+}  // namespace
+
+std::string SerializeImage(const KernelImage& image) {
+  std::string out(kMagic);
+  PutInt(out, static_cast<int64_t>(image.params.size()));
+  for (const ImageParam& p : image.params) {
+    PutInt(out, p.slot);
+    PutText(out, DTypeName(p.dtype));
+    PutInt(out, p.elements);
+    PutInt(out, (p.written ? 1 : 0) | (p.read ? 2 : 0) | (p.temporary ? 4 : 0));
+  }
+  PutInt(out, static_cast<int64_t>(image.phases.size()));
+  for (const ImagePhase& p : image.phases) {
+    PutText(out, p.symbol);
+    PutInt(out, p.threads);
+    PutInt(out, p.scratch_bytes);
+  }
+  PutText(out, image.object);
+  return out;
+}
+
+absl::StatusOr<KernelImage> ParseImage(std::string_view bytes) {
+  const absl::Status damaged = absl::DataLossError(
+      Concat("kernel image: ", bytes.size(), " bytes that are no kernel image"));
+  if (bytes.substr(0, kMagic.size()) != kMagic) return damaged;
+  Reader reader{bytes.substr(kMagic.size())};
+  KernelImage image;
+  for (int64_t n = reader.Count(); n > 0 && reader.ok; --n) {
+    ImageParam p;
+    p.slot = reader.Int();
+    const std::optional<DType> dtype = ParseDType(reader.Text());
+    if (!dtype.has_value()) return damaged;
+    p.dtype = *dtype;
+    p.elements = reader.Int();
+    const int64_t flags = reader.Int();
+    p.written = (flags & 1) != 0;
+    p.read = (flags & 2) != 0;
+    p.temporary = (flags & 4) != 0;
+    if (p.elements < 0) return damaged;
+    image.params.push_back(p);
+  }
+  for (int64_t n = reader.Count(); n > 0 && reader.ok; --n) {
+    ImagePhase p;
+    p.symbol = reader.Text();
+    p.threads = reader.Int();
+    p.scratch_bytes = reader.Int();
+    if (p.threads < 1 || p.scratch_bytes < 0) return damaged;
+    image.phases.push_back(std::move(p));
+  }
+  image.object = reader.Text();
+  if (!reader.ok || !reader.bytes.empty()) return damaged;
+  return image;
+}
+
+}  // namespace quern
