@@ -158,6 +158,8 @@ class AccessGenerator {
       place.gate = place.gate == nullptr ? gate : And(g_, place.gate, gate);
     }
     if (place.offset == nullptr) place.offset = C(0);
+    place.elements =
+        std::max<int64_t>(place.elements, 1);  // An empty axis counts for less than one.
     return place;
   }
 

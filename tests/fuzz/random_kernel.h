@@ -64,7 +64,7 @@ class KernelGenerator {
   const UOp* NewRange(int64_t* work, int64_t limit, AxisType type) {
     static const std::vector<int64_t> kSizes = {1, 1, 2,  3,  4,  4,  5,  6,  7,
                                                 8, 8, 11, 13, 16, 17, 24, 32, 33};
-    int64_t size = random_.Pick(kSizes);
+    int64_t size = random_.Chance(1) ? 0 : random_.Pick(kSizes);
     while (size > 1 && *work * size > limit) size /= 2;
     *work *= size;
     return Range(g_, size, next_axis_++, type);
@@ -152,6 +152,7 @@ class KernelGenerator {
                                          Op::kMax, Op::kMin, Op::kMul};
     Op op = random_.Pick(kOps);
     if (op == Op::kMul && IsFloat(t) && count > 6) op = Op::kAdd;
+    if (count == 0) op = Op::kAdd;  // Infinity and the like would void the bounds.
     Value v = Generate(t, depth, inner, work);
     Value r{Reduce(g_, op, v.node, closed), v.magnitude, v.error, v.exact};
     if (!IsFloat(t) || op == Op::kMax || op == Op::kMin) return r;
