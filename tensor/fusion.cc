@@ -7,7 +7,7 @@
 #include "tensor/lower.h"
 #include "tensor/work.h"
 
-namespace quern {
+namespace quern::notation {
 namespace {
 
 constexpr double kElementwiseGrowth = 2.0;
@@ -99,4 +99,4 @@ absl::StatusOr<std::vector<bool>> ChooseInlined(const Formula& formula,
   return inlined;
 }
 
-}  // namespace quern
+}  // namespace quern::notation

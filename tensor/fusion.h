@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "tensor/shapes.h"
 
-namespace quern {
+namespace quern::notation {
 
 /// Which statements are written into the kernels that use them instead of becoming kernels with a
 /// buffer: those whose inlining at most doubles the work of the kernels concerned (a statement with
@@ -17,6 +17,6 @@ absl::StatusOr<std::vector<bool>> ChooseInlined(const Formula& formula,
 /// The slots that a kernel loads from, ascending.
 std::vector<int64_t> LoadedSlots(const UOp* sink);
 
-}  // namespace quern
+}  // namespace quern::notation
 
 #endif  // QUERN_TENSOR_FUSION_H_

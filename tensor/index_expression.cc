@@ -5,7 +5,7 @@
 #include "rewrite/concat.h"
 #include "rewrite/linear.h"
 
-namespace quern {
+namespace quern::notation {
 namespace {
 
 bool IsConstant(const Expr* e) {
@@ -66,4 +66,4 @@ IndexInterval IndexBounds(const UOp* index) {
   return {bounds.min, bounds.max};
 }
 
-}  // namespace quern
+}  // namespace quern::notation

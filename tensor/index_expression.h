@@ -8,7 +8,7 @@
 #include "rewrite/graph.h"
 #include "tensor/syntax.h"
 
-namespace quern {
+namespace quern::notation {
 
 /// What the index variables in scope stand for: a RANGE, or any Index expression when a statement
 /// is inlined.
@@ -29,6 +29,6 @@ struct IndexInterval {
 };
 IndexInterval IndexBounds(const UOp* index);
 
-}  // namespace quern
+}  // namespace quern::notation
 
 #endif  // QUERN_TENSOR_INDEX_EXPRESSION_H_

@@ -3,7 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "rewrite/concat.h"
 
-namespace quern {
+namespace quern::notation {
 namespace {
 
 bool IsNameStart(char c) { return absl::ascii_isalpha(c) || c == '_'; }
@@ -91,4 +91,4 @@ absl::StatusOr<std::vector<Token>> Tokenize(std::string_view formula) {
   return tokens;
 }
 
-}  // namespace quern
+}  // namespace quern::notation

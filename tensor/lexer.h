@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "tensor/source_error.h"
 
-namespace quern {
+namespace quern::notation {
 
 enum class TokenKind : uint8_t {
   kName,
@@ -28,6 +28,6 @@ struct Token {
 /// begins a comment that lasts to the end of the line.
 absl::StatusOr<std::vector<Token>> Tokenize(std::string_view formula);
 
-}  // namespace quern
+}  // namespace quern::notation
 
 #endif  // QUERN_TENSOR_LEXER_H_

@@ -11,7 +11,7 @@
 #include "rewrite/range_sets.h"
 #include "tensor/index_expression.h"
 
-namespace quern {
+namespace quern::notation {
 namespace {
 
 // Stands for a loop of a reduction while reductions are compared.
@@ -222,4 +222,4 @@ absl::StatusOr<const UOp*> LowerStatement(UOpGraph& graph, const Formula& formul
   return graph.Import(*sink);
 }
 
-}  // namespace quern
+}  // namespace quern::notation

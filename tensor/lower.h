@@ -7,7 +7,7 @@
 #include "rewrite/graph.h"
 #include "tensor/shapes.h"
 
-namespace quern {
+namespace quern::notation {
 
 /// How much a kernel may grow while statements are inlined into it.
 struct LowerLimits {
@@ -25,6 +25,6 @@ absl::StatusOr<const UOp*> LowerStatement(UOpGraph& graph, const Formula& formul
                                           const std::vector<bool>& inlined,
                                           const LowerLimits& limits = {});
 
-}  // namespace quern
+}  // namespace quern::notation
 
 #endif  // QUERN_TENSOR_LOWER_H_

@@ -6,7 +6,7 @@
 #include "rewrite/concat.h"
 #include "tensor/index_expression.h"
 
-namespace quern {
+namespace quern::notation {
 namespace {
 
 class NameResolver {
@@ -183,4 +183,4 @@ absl::StatusOr<FormulaNames> ResolveNames(const Formula& formula,
   return names;
 }
 
-}  // namespace quern
+}  // namespace quern::notation

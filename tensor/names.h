@@ -9,7 +9,7 @@
 #include "tensor/program.h"
 #include "tensor/syntax.h"
 
-namespace quern {
+namespace quern::notation {
 
 /// One place where a tensor is read.
 struct ReadSite {
@@ -35,6 +35,6 @@ struct FormulaNames {
 absl::StatusOr<FormulaNames> ResolveNames(const Formula& formula,
                                           const std::vector<std::string>& outputs);
 
-}  // namespace quern
+}  // namespace quern::notation
 
 #endif  // QUERN_TENSOR_NAMES_H_

@@ -11,6 +11,7 @@
 namespace quern {
 
 absl::StatusOr<Program> ParseNotation(std::string_view text, const NotationOptions& options) {
+  using namespace notation;  // NOLINT(google-build-using-namespace)
   absl::StatusOr<Formula> formula = ParseFormula(text);
   if (!formula.ok()) return formula.status();
   absl::StatusOr<FormulaMeaning> meaning = ResolveFormula(*formula, options);

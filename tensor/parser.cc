@@ -7,68 +7,14 @@
 
 #include "absl/strings/numbers.h"
 #include "rewrite/concat.h"
+#include "tensor/keywords.h"
 #include "tensor/lexer.h"
 
-namespace quern {
+namespace quern::notation {
 namespace {
 
 // Deeper trees are refused, so that code may recurse over expressions.
 constexpr int kMaxDepth = 500;
-
-struct FunctionRow {
-  std::string_view name;
-  Op op;
-  int min_args;
-  int max_args;
-};
-
-constexpr FunctionRow kFunctions[] = {
-    {"exp", Op::kExp, 1, 1},     {"exp2", Op::kExp2, 1, 1}, {"log", Op::kLog, 1, 1},
-    {"log2", Op::kLog2, 1, 1},   {"sqrt", Op::kSqrt, 1, 1}, {"sin", Op::kSin, 1, 1},
-    {"tanh", Op::kTanh, 1, 1},   {"erf", Op::kErf, 1, 1},   {"abs", Op::kAbs, 1, 1},
-    {"floor", Op::kFloor, 1, 1}, {"max", Op::kMax, 2, 16},  {"min", Op::kMin, 2, 16},
-    {"where", Op::kWhere, 3, 3},
-};
-
-struct ReductionRow {
-  std::string_view name;
-  Op op;
-};
-constexpr ReductionRow kReductions[] = {
-    {"sum", Op::kAdd}, {"prod", Op::kMul}, {"max", Op::kMax}, {"min", Op::kMin}};
-
-// Binary operators by level, loosest first. `swapped` writes a > b as b < a.
-struct BinaryRow {
-  std::string_view symbol;
-  int level;
-  Op op;
-  bool swapped;
-};
-constexpr BinaryRow kBinary[] = {
-    {"|", 0, Op::kOr, false},        {"&", 1, Op::kAnd, false},      {"<", 2, Op::kLt, false},
-    {"<=", 2, Op::kLe, false},       {">", 2, Op::kLt, true},        {">=", 2, Op::kLe, true},
-    {"==", 2, Op::kEq, false},       {"!=", 2, Op::kNe, false},      {"+", 3, Op::kAdd, false},
-    {"-", 3, Op::kSub, false},       {"*", 4, Op::kMul, false},      {"/", 4, Op::kDiv, false},
-    {"//", 4, Op::kFloorDiv, false}, {"%", 4, Op::kFloorMod, false},
-};
-constexpr int kComparisonLevel = 2;
-constexpr int kUnaryLevel = 5;
-
-std::optional<DType> CastType(std::string_view name) {
-  const std::optional<DType> t = ParseDType(name);
-  if (!t || t->lanes != 1 || !(IsFloat(*t) || IsInteger(*t) || IsBool(*t))) return std::nullopt;
-  return t;
-}
-
-bool IsReserved(std::string_view name) {
-  for (const FunctionRow& f : kFunctions) {
-    if (f.name == name) return true;
-  }
-  for (const ReductionRow& r : kReductions) {
-    if (r.name == name) return true;
-  }
-  return name == "pad" || name == "inf" || name == "nan" || CastType(name).has_value();
-}
 
 // Recursive descent. Every Parse… function leaves the cursor behind what it has read.
 class Parser {
@@ -179,7 +125,7 @@ class Parser {
     absl::StatusOr<const Expr*> left = ParseExpr(level + 1);
     for (int count = 0; left.ok(); ++count) {
       const BinaryRow* row = nullptr;
-      for (const BinaryRow& r : kBinary) {
+      for (const BinaryRow& r : BinaryOperators()) {
         if (r.level == level && Is(r.symbol)) row = &r;
       }
       if (row == nullptr) break;
@@ -265,7 +211,7 @@ class Parser {
 
   // A reduction, sum[k](…), or a tensor read, A[i,k]; the cursor is at `[`.
   absl::StatusOr<const Expr*> ParseBracketed(int begin, const Token& name) {
-    for (const ReductionRow& row : kReductions) {
+    for (const ReductionRow& row : Reductions()) {
       if (row.name != name.text) continue;
       ++at_;
       Expr e{.kind = ExprKind::kReduce};
@@ -309,7 +255,7 @@ class Parser {
   absl::StatusOr<const Expr*> ParseCall(int begin, const Token& name) {
     const std::optional<DType> cast = CastType(name.text);
     const FunctionRow* function = nullptr;
-    for (const FunctionRow& f : kFunctions) {
+    for (const FunctionRow& f : Functions()) {
       if (f.name == name.text) function = &f;
     }
     if (!cast && function == nullptr && name.text != "pad") {
@@ -380,4 +326,4 @@ absl::StatusOr<Formula> ParseFormula(std::string_view text) {
   return formula;
 }
 
-}  // namespace quern
+}  // namespace quern::notation

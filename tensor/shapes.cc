@@ -9,7 +9,7 @@
 #include "rewrite/concat.h"
 #include "tensor/index_expression.h"
 
-namespace quern {
+namespace quern::notation {
 namespace {
 
 constexpr int64_t kUnknown = -1;
@@ -268,4 +268,4 @@ absl::StatusOr<FormulaMeaning> ResolveFormula(const Formula& formula,
   return meaning;
 }
 
-}  // namespace quern
+}  // namespace quern::notation

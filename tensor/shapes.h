@@ -11,7 +11,7 @@
 #include "tensor/syntax.h"
 #include "tensor/typing.h"
 
-namespace quern {
+namespace quern::notation {
 
 /// What the names of a formula mean.
 struct FormulaMeaning {
@@ -25,6 +25,6 @@ struct FormulaMeaning {
 absl::StatusOr<FormulaMeaning> ResolveFormula(const Formula& formula,
                                               const NotationOptions& options);
 
-}  // namespace quern
+}  // namespace quern::notation
 
 #endif  // QUERN_TENSOR_SHAPES_H_

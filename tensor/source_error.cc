@@ -5,7 +5,7 @@
 
 #include "rewrite/concat.h"
 
-namespace quern {
+namespace quern::notation {
 
 absl::Status SourceError(std::string_view formula, SourceSpan where, std::string_view message) {
   const size_t at = std::min(formula.size(), static_cast<size_t>(std::max(where.begin, 0)));
@@ -30,4 +30,4 @@ absl::Status SourceError(std::string_view formula, SourceSpan where, std::string
       Concat(line_number, ":", column, ": ", message, "\n  ", line, "\n  ", indent, "^", tail));
 }
 
-}  // namespace quern
+}  // namespace quern::notation

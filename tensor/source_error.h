@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 
-namespace quern {
+namespace quern::notation {
 
 /// Characters [begin, end) of a formula.
 struct SourceSpan {
@@ -20,6 +20,6 @@ struct SourceSpan {
 ///                    ^
 absl::Status SourceError(std::string_view formula, SourceSpan where, std::string_view message);
 
-}  // namespace quern
+}  // namespace quern::notation
 
 #endif  // QUERN_TENSOR_SOURCE_ERROR_H_

@@ -10,7 +10,7 @@
 #include "rewrite/op.h"
 #include "tensor/source_error.h"
 
-namespace quern {
+namespace quern::notation {
 
 enum class ExprKind : uint8_t {
   kInteger,   ///< a literal without a type of its own
@@ -57,6 +57,6 @@ struct Formula {
   std::vector<std::unique_ptr<Expr>> nodes;
 };
 
-}  // namespace quern
+}  // namespace quern::notation
 
 #endif  // QUERN_TENSOR_SYNTAX_H_

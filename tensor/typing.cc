@@ -6,7 +6,7 @@
 #include "rewrite/check.h"
 #include "rewrite/concat.h"
 
-namespace quern {
+namespace quern::notation {
 namespace {
 
 // A literal has no type until it meets a typed operand.
@@ -286,4 +286,4 @@ absl::StatusOr<DType> InferTypes(const Formula& formula, const Expr* value,
   return Inference(formula, tensor_type, types).Root(value);
 }
 
-}  // namespace quern
+}  // namespace quern::notation

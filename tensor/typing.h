@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "tensor/syntax.h"
 
-namespace quern {
+namespace quern::notation {
 
 /// The type of every node of an expression. For a read or a cast inside a `sum` this is the type in
 /// which the sum computes (f32 for f16); for a reduction `accumulator` has the type of its loop and
@@ -29,6 +29,6 @@ absl::StatusOr<DType> InferTypes(const Formula& formula, const Expr* value,
                                  const std::function<DType(const std::string&)>& tensor_type,
                                  ExprTypes& types);
 
-}  // namespace quern
+}  // namespace quern::notation
 
 #endif  // QUERN_TENSOR_TYPING_H_

@@ -13,6 +13,7 @@
 #include "rewrite/interpret.h"
 #include "rewrite/range_sets.h"
 #include "rewrite/text.h"
+#include "rewrite/verify.h"
 #include "tensor/work.h"
 
 namespace quern {
@@ -121,6 +122,7 @@ Program Parse(const std::string& formula, const NotationOptions& options) {
   EXPECT_TRUE(p.ok()) << formula << "\n" << p.status();
   if (!p.ok()) return {.graph = nullptr, .tensors = {}, .kernels = {}};
   for (const KernelInfo& k : p->kernels) {
+    EXPECT_TRUE(VerifyKernel(k.sink).ok()) << formula << "\n" << VerifyKernel(k.sink);
     std::set<int> axes;
     const RangeSets sets(k.sink);
     for (const UOp* r : sets.ranges()) {
