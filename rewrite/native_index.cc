@@ -51,7 +51,11 @@ bool IsNormalSum(const UOp* u) {
 
 bool IsNormalProduct(const UOp* u) {
   if (u->src(0)->IsConst()) return false;
-  if (!u->src(1)->IsConst()) return !(OrderOfTerm(u->src(1)) < OrderOfTerm(u->src(0)));
+  if (!u->src(1)->IsConst()) {
+    if (u->src(1)->op == Op::kMul) return true;  // A row turns it to the left.
+    const UOp* last = u->src(0)->op == Op::kMul ? u->src(0)->src(1) : u->src(0);
+    return last->IsConst() || !(OrderOfTerm(u->src(1)) < OrderOfTerm(last));
+  }
   const int64_t factor = u->src(1)->IntValue();
   const UOp* term = u->src(0);
   if (factor == 0 || factor == 1 || term->op == Op::kAdd || term->op == Op::kBroadcast)
@@ -106,8 +110,13 @@ const UOp* AffineNormal(const UOp* u, RuleContext& context) {
   if (u->op == Op::kAdd && IsNormalSum(u)) return nullptr;
   if (u->op == Op::kMul) {
     if (IsNormalProduct(u)) return nullptr;
-    if (!u->src(0)->IsConst() && !u->src(1)->IsConst()) {
-      return context.graph.Make(Op::kMul, u->dtype, {u->src(1), u->src(0)});
+    const UOp* left = u->src(0);
+    const UOp* right = u->src(1);
+    UOpGraph& g = context.graph;
+    if (!left->IsConst() && !right->IsConst()) {
+      if (left->op != Op::kMul) return g.Make(Op::kMul, u->dtype, {right, left});
+      return g.Make(Op::kMul, u->dtype,
+                    {g.Make(Op::kMul, u->dtype, {left->src(0), right}), left->src(1)});
     }
   }
   LinearForm form = ToLinear(u);

@@ -17,7 +17,7 @@ uint64_t FirstSeed() {
   const char* seed = std::getenv("QUERN_FUZZ_SEED");
   return seed == nullptr ? 1 : std::strtoull(seed, nullptr, 10);
 }
-uint64_t SeedCount() { return std::getenv("QUERN_FUZZ_SEED") != nullptr ? 1 : 20000; }
+uint64_t SeedCount() { return std::getenv("QUERN_FUZZ_SEED") != nullptr ? 1 : 50000; }
 
 struct Memory {
   uint64_t seed;
