@@ -1,6 +1,9 @@
 #include "rewrite/verify.h"
 
+#include <algorithm>
+
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "rewrite/concat.h"
 #include "rewrite/graph.h"
 #include "rewrite/prove_access.h"
@@ -53,15 +56,44 @@ absl::Status VerifySlots(const std::vector<const UOp*>& order) {
   return absl::OkStatus();
 }
 
-absl::Status VerifyAccesses(const std::vector<const UOp*>& order, const RangeSets& sets) {
-  uint64_t empty = 0;
-  for (const UOp* r : sets.ranges()) {
-    if (r->range_size() == 0) empty |= sets.Bit(r);
+bool IsEmpty(const UOp* range) { return range->op == Op::kRange && range->range_size() == 0; }
+
+// Whether `u` runs never, whatever stands around it: a loop or a store over an empty range, or a
+// REDUCE, which then is its identity.
+bool NeverRuns(const UOp* u, const RangeSets& sets) {
+  switch (u->op) {
+    case Op::kStore: {
+      const std::vector<const UOp*> free = sets.Members(sets.Of(u));
+      return std::any_of(free.begin(), free.end(), IsEmpty);
+    }
+    case Op::kReduce:
+    case Op::kLoop:
+      return std::any_of(u->src().begin(), u->src().end(), IsEmpty);
+    default:
+      return false;
   }
-  for (const UOp* u : order) {
-    if (u->op != Op::kIndex || !IsIndex(u->src(1)->dtype)) continue;
-    if ((sets.Of(u) & empty) != 0) continue;  // Never happens.
-    if (ProveAccess(u)) continue;
+}
+
+// The accesses that can happen.
+std::vector<const UOp*> LiveAccesses(const UOp* sink, const RangeSets& sets) {
+  std::vector<const UOp*> accesses;
+  absl::flat_hash_set<const UOp*> seen = {sink};
+  std::vector<const UOp*> stack = {sink};
+  while (!stack.empty()) {
+    const UOp* u = stack.back();
+    stack.pop_back();
+    if (u->op == Op::kIndex) accesses.push_back(u);
+    if (NeverRuns(u, sets)) continue;
+    for (const UOp* s : u->src()) {
+      if (seen.insert(s).second) stack.push_back(s);
+    }
+  }
+  return accesses;
+}
+
+absl::Status VerifyAccesses(const UOp* sink, const RangeSets& sets) {
+  for (const UOp* u : LiveAccesses(sink, sets)) {
+    if (!IsIndex(u->src(1)->dtype) || ProveAccess(u)) continue;
     const Bounds b = AccessBounds(u).value_or(Bounds{});
     return Fail(NameOf(u), ": the offset is only known to lie in [", b.min, ", ", b.max,
                 "], not in [0, ", u->src(0)->buffer_size(), ")");
@@ -172,7 +204,7 @@ absl::Status VerifyKernel(const UOp* sink) {
     if (absl::Status s = VerifyAxes(RangeSets(part).ranges()); !s.ok()) return s;
     if (absl::Status s = VerifyInPlace(Toposort(part), part); !s.ok()) return s;
   }
-  return VerifyAccesses(order, sets);
+  return VerifyAccesses(sink, sets);
 }
 
 absl::Status VerifyLowered(const UOp* sink) {
@@ -195,7 +227,7 @@ absl::Status VerifyLowered(const UOp* sink) {
   }
   if (absl::Status s = VerifyLoops(order, sets); !s.ok()) return s;
   if (absl::Status s = VerifySlots(order); !s.ok()) return s;
-  return VerifyAccesses(order, sets);
+  return VerifyAccesses(sink, sets);
 }
 
 absl::Status VerifyExpanded(const UOp* sink) {

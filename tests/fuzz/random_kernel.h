@@ -64,7 +64,8 @@ class KernelGenerator {
   const UOp* NewRange(int64_t* work, int64_t limit, AxisType type) {
     static const std::vector<int64_t> kSizes = {1, 1, 2,  3,  4,  4,  5,  6,  7,
                                                 8, 8, 11, 13, 16, 17, 24, 32, 33};
-    int64_t size = random_.Chance(1) ? 0 : random_.Pick(kSizes);
+    int64_t size = random_.Pick(kSizes);
+    if (type == AxisType::kReduce && random_.Chance(2)) size = 0;
     while (size > 1 && *work * size > limit) size /= 2;
     *work *= size;
     return Range(g_, size, next_axis_++, type);
