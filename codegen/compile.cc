@@ -114,10 +114,10 @@ std::string LlvmVersion() { return LLVM_VERSION_STRING; }
 
 absl::StatusOr<CompiledKernel> CompileForCpu(const LoweredKernel& kernel, const Target& target,
                                              const CompileOptions& options) {
-  absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> machine = MakeTargetMachine(target);
-  if (!machine.ok()) return machine.status();
   CompiledKernel result;
   const Clock::time_point start = Clock::now();
+  absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> machine = MakeTargetMachine(target);
+  if (!machine.ok()) return machine.status();
   llvm::LLVMContext context;
   llvm::Module module("kernel", context);
   module.setTargetTriple((*machine)->getTargetTriple());

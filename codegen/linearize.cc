@@ -67,6 +67,7 @@ class Linearizer {
       if (!IsItemNode(u)) continue;
       Item& item = items_.emplace_back();
       item.node = u;
+      item.number = items_.size();
       by_node_[u] = &item;
       absl::flat_hash_set<const UOp*> seen;
       Ranges stack(u->src().begin(), u->src().end());
@@ -156,9 +157,7 @@ class Linearizer {
 
   void Emit(Item& item) {
     if (!emitted_.insert(&item).second) return;
-    for (const Item* input : item.inputs) {
-      if (input->path.size() <= item.path.size()) Emit(*const_cast<Item*>(input));
-    }
+    EmitInputs(item, item.path);
     switch (item.node->op) {
       case Op::kStore:
         EmitStore(item);
@@ -171,9 +170,30 @@ class Linearizer {
     }
   }
 
-  void EmitDeeperInputs(Item& item) {
-    for (const Item* input : item.inputs) Emit(*const_cast<Item*>(input));
+  // Emits what `item` needs, directly or not, as far as it stands under the loops `around`. What
+  // stands further out goes first: coming back to an outer loop would end the inner ones.
+  void EmitInputs(const Item& item, const Ranges& around) {
+    std::vector<Item*> needed;
+    absl::flat_hash_set<const Item*> seen;
+    std::vector<const Item*> stack(item.inputs.begin(), item.inputs.end());
+    while (!stack.empty()) {
+      const Item* input = stack.back();
+      stack.pop_back();
+      if (!seen.insert(input).second) continue;
+      stack.insert(stack.end(), input->inputs.begin(), input->inputs.end());
+      const bool inside =
+          input->path.size() <= around.size() &&
+          std::equal(input->path.begin(), input->path.end(), around.begin());
+      if (inside && !emitted_.contains(input)) needed.push_back(by_node_.at(input->node));
+    }
+    std::sort(needed.begin(), needed.end(), [](const Item* a, const Item* b) {
+      if (a->path.size() != b->path.size()) return a->path.size() < b->path.size();
+      return a->number < b->number;
+    });
+    for (Item* input : needed) Emit(*input);
   }
+
+  void EmitDeeperInputs(const Item& item) { EmitInputs(item, Join(item.path, item.loops)); }
 
   // `u` with the items below it replaced by reads of their results, and the lane axis marked.
   const UOp* Resolve(const Item& item, const UOp* u) {
