@@ -56,7 +56,7 @@ Scalar ReduceStart(Op op, ScalarType type) {
 
 class Compiler {
  public:
-  Compiler(const UOp* sink, LoopOrder order) : sets_(sink) {
+  Compiler(const UOp* sink, LoopOrder order) : sink_(sink), sets_(sink) {
     levels_.emplace_back();
     for (const UOp* u : Toposort(sink)) {
       bool loads = u->op == Op::kLoad;
@@ -67,10 +67,10 @@ class Compiler {
     }
   }
 
-  absl::StatusOr<InterpreterProgram> Run(const UOp* sink) {
-    program_.reads_before_writes = std::all_of(sink->src().begin(), sink->src().end(),
+  absl::StatusOr<InterpreterProgram> Run() {
+    program_.reads_before_writes = std::all_of(sink_->src().begin(), sink_->src().end(),
                                                [](const UOp* s) { return s->op == Op::kStore; });
-    tasks_.push_back({Task::kStatement, sink});
+    tasks_.push_back({Task::kStatement, sink_});
     while (!tasks_.empty()) {
       const Task task = tasks_.back();
       tasks_.pop_back();
@@ -163,7 +163,8 @@ class Compiler {
       return;
     }
     size_t first = 0;
-    if (u->op == Op::kPhase) levels_.back().code.push_back({.code = Code::kPhase, .node = u});
+    if (u->op == Op::kPhase || (u->op == Op::kSink && u != sink_))
+      levels_.back().code.push_back({.code = Code::kPhase, .node = u});
     if (u->op == Op::kLoop) {
       OpenLevel(u->src(0));
       if (u->src(0)->range_type() == AxisType::kThread &&
@@ -345,6 +346,7 @@ class Compiler {
     home.cells[u] = in.result;
   }
 
+  const UOp* sink_;
   RangeSets sets_;
   absl::flat_hash_set<const UOp*> loads_;             // nodes with a load below them
   std::array<int, RangeSets::kMaxRanges> reduces_{};  // by range: REDUCEs that depend on it
@@ -372,7 +374,7 @@ absl::StatusOr<InterpreterProgram> CompileForInterpreter(const UOp* sink, LoopOr
     return absl::InvalidArgumentError(
         Concat("a kernel has at most ", RangeSets::kMaxRanges, " ranges, not ", ranges));
   }
-  return Compiler(sink, order).Run(sink);
+  return Compiler(sink, order).Run();
 }
 
 }  // namespace quern

@@ -197,7 +197,7 @@ absl::Status VerifyKernel(const UOp* sink) {
   if (absl::Status s = VerifySlots(order); !s.ok()) return s;
   std::vector<const UOp*> parts = {sink};
   for (const UOp* s : sink->src()) {
-    if (s->op == Op::kPhase) parts.push_back(s);
+    if (s->op == Op::kPhase || s->op == Op::kSink) parts.push_back(s);
   }
   if (parts.size() > 1) parts.erase(parts.begin());
   for (const UOp* part : parts) {

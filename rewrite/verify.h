@@ -6,13 +6,14 @@
 
 namespace quern {
 
-/// Whether `sink` is a well-formed kernel AST, in one part or in phases of stores:
+/// Whether `sink` is a well-formed kernel AST, in one part or in several (a sink of sinks
+/// or phases, which run one after the other):
 ///  - every node has a meaning (verify_node.h), there are no vectors, and no statements but stores;
-///  - at most 64 ranges, of which no two in one phase share an axis number;
+///  - at most 64 ranges, of which no two in one part share an axis number;
 ///  - REDUCEs close no output loops, and no reduce axis is left open in a store;
 ///  - one PARAM node for each slot;
 ///  - every access is proved to lie inside its buffer (prove_access.h);
-///  - a buffer that is loaded and stored in one phase is so at one offset only.
+///  - a buffer that is loaded and stored in one part is so at one offset only.
 ///
 /// Errors name the node and the values at fault.
 absl::Status VerifyKernel(const UOp* sink);

@@ -232,7 +232,8 @@ absl::Status VerifyStatement(const Node& n) {
   for (size_t i = first; i < n.sources.size(); ++i) {
     const Op op = n.sources[i]->op;
     if (!GetOpInfo(op).statement) return Fail(n, Concat("source ", i, " is no statement"));
-    if (op == Op::kSink || (op == Op::kPhase && n.op != Op::kSink)) {
+    // A kernel in several parts: each is a sink of stores, or a phase of statements.
+    if ((op == Op::kSink || op == Op::kPhase) && n.op != Op::kSink) {
       return Fail(n, Concat("a ", OpName(op), " does not stand inside"));
     }
   }
