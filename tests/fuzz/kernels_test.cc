@@ -1,0 +1,109 @@
+// Random kernels under random legal actions, compiled and run between guard pages, give what the
+// interpreter gives. QUERN_FUZZ_KERNELS sets how many kernels, QUERN_FUZZ_SEED where the seeds
+// begin. A failure prints the seed, the actions, the kernel, and the pass that broke it.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstring>
+
+#include "optimizer/scheduler.h"
+#include "rewrite/text.h"
+#include "rewrite/verify.h"
+#include "tests/fuzz/fuzz_seeds.h"
+#include "tests/fuzz/guarded_memory.h"
+#include "tests/fuzz/kernel_runner.h"
+#include "tests/fuzz/random_actions.h"
+
+namespace quern {
+namespace {
+
+// What is being run, for the handler of signals: a kernel that faults leaves no other trace.
+std::string current_case;
+
+void ReportAndDie(int signal) {
+  const char* what = strsignal(signal);
+  (void)!write(STDERR_FILENO, what, std::strlen(what));
+  (void)!write(STDERR_FILENO, "\n", 1);
+  (void)!write(STDERR_FILENO, current_case.data(), current_case.size());
+  _exit(1);
+}
+
+std::vector<BufferView> Views(const RandomKernel& kernel,
+                              const std::vector<GuardedMemory>& memory) {
+  std::vector<BufferView> views;
+  for (size_t i = 0; i < memory.size(); ++i) {
+    views.push_back({kernel.buffers[i].slot, memory[i].data(), memory[i].bytes()});
+  }
+  return views;
+}
+
+class KernelFuzzer {
+ public:
+  explicit KernelFuzzer(CpuDevice& device) : device_(device) {}
+
+  // "" if the kernel of this seed is right.
+  std::string Run(uint64_t seed) {
+    UOpGraph g;
+    const RandomKernel kernel = KernelGenerator(g, seed).Make();
+    Random random(~seed);
+    Scheduler scheduler(g, kernel.sink, device_.target());
+    ApplyRandomActions(scheduler, random, static_cast<int>(random.Below(7)));
+    actions_ += static_cast<int>(scheduler.actions().size());
+    const UOp* scheduled = scheduler.kernel();
+    current_case = Concat("seed ", seed, "\nactions ", ActionsToString(scheduler.actions()), "\n",
+                          ToText(kernel.sink), PseudoCode(kernel.sink), "--- scheduled\n",
+                          PseudoCode(scheduled));
+
+    const Flush flush = random.Chance(50) ? Flush::kBegin : Flush::kEnd;
+    const std::vector<GuardedMemory> expected = FilledMemory(kernel, seed, flush);
+    if (absl::Status s = InterpretOn(kernel.sink, kernel, expected); !s.ok()) return Failed(s);
+    const auto check = [&](const UOp* sink) -> std::string {
+      const std::vector<GuardedMemory> actual = FilledMemory(kernel, seed, flush);
+      const absl::Status s = InterpretWithTemporaries(sink, Views(kernel, actual));
+      return s.ok() ? CompareMemory(kernel, expected, actual) : Concat(s.message(), "\n");
+    };
+    if (absl::Status s = VerifyKernel(scheduled); !s.ok()) return Failed(s);
+    if (const std::string wrong = check(scheduled); !wrong.empty()) {
+      return Concat("the actions changed the kernel: ", wrong, current_case);
+    }
+
+    const absl::StatusOr<std::unique_ptr<CpuKernel>> built = BuildKernel(g, scheduled, device_);
+    if (!built.ok()) {
+      return Concat(Failed(built.status()), FindFaultyPass(g, scheduled, device_.target(), check));
+    }
+    const std::vector<GuardedMemory> actual = FilledMemory(kernel, seed, flush);
+    if (absl::Status s = RunKernel(**built, Views(kernel, actual)); !s.ok()) return Failed(s);
+    const std::string wrong = CompareMemory(kernel, expected, actual);
+    if (wrong.empty()) return "";
+    return Concat(wrong, current_case, FindFaultyPass(g, scheduled, device_.target(), check));
+  }
+
+  int actions() const { return actions_; }
+
+ private:
+  static std::string Failed(const absl::Status& status) {
+    return Concat(status.message(), "\n", current_case);
+  }
+
+  CpuDevice& device_;
+  int actions_ = 0;
+};
+
+TEST(KernelsTest, CompiledKernelsGiveWhatTheInterpreterGives) {
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(signal, ReportAndDie);
+  const absl::StatusOr<std::unique_ptr<CpuDevice>> device = CpuDevice::Create();
+  ASSERT_TRUE(device.ok()) << device.status();
+  KernelFuzzer fuzzer(**device);
+  const FuzzSeeds seeds = ReadFuzzSeeds(2000);
+  int failures = 0;
+  for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count && failures < 5; ++seed) {
+    const std::string wrong = fuzzer.Run(seed);
+    EXPECT_EQ(wrong, "");
+    failures += !wrong.empty();
+  }
+  // Not a test of kernels without actions by mistake.
+  if (seeds.count >= 100) EXPECT_GT(fuzzer.actions(), static_cast<int>(seeds.count));
+}
+
+}  // namespace
+}  // namespace quern
