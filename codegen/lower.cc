@@ -4,7 +4,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
-//F16 #include "codegen/decompose_float16.h"
+#include "codegen/decompose_float16.h"
 #include "codegen/decompose_math.h"
 #include "codegen/expand.h"
 #include "codegen/linearize.h"
@@ -19,13 +19,13 @@ namespace {
 
 using Form = Pass::Form;
 
-constexpr std::array<Pass, 8> kPasses = {{
+constexpr std::array<Pass, 9> kPasses = {{
     {"simplify", "apply the rule tables to the scheduled kernel",
      [](PassContext& c, const UOp* s) { return Simplify(c.graph, s); }, Form::kKernel},
     {"stage", "copy operands that a LOCAL tile reuses into fast memory",
      [](PassContext& c, const UOp* s) { return StageOperands(c.graph, s); }, Form::kKernel},
-//F16    {"float16", "compute f16 and bf16 in f32",
-//F16 [](PassContext& c, const UOp* s) { return DecomposeFloat16(c.graph, s); }, Form::kKernel},
+    {"float16", "compute f16 and bf16 in f32",
+     [](PassContext& c, const UOp* s) { return DecomposeFloat16(c.graph, s); }, Form::kKernel},
     {"math", "write exp, log, sin, … as arithmetic",
      [](PassContext& c, const UOp* s) { return DecomposeMath(c.graph, s); }, Form::kKernel},
     {"two-stage", "make reductions over threads two phases",

@@ -1,59 +1,13 @@
 #include "runtime/kernel_image.h"
 
-#include <cstring>
-
 #include "absl/status/status.h"
 #include "rewrite/concat.h"
+#include "runtime/byte_stream.h"
 
 namespace quern {
 namespace {
 
 constexpr std::string_view kMagic = "QKI1";
-
-void PutInt(std::string& out, int64_t value) {
-  for (int i = 0; i < 8; ++i)
-    out.push_back(static_cast<char>(static_cast<uint64_t>(value) >> (8 * i)));
-}
-
-void PutText(std::string& out, std::string_view text) {
-  PutInt(out, static_cast<int64_t>(text.size()));
-  out.append(text);
-}
-
-// Reads from the front of `bytes`; after a failure everything reads as 0 and `ok` stays false.
-struct Reader {
-  std::string_view bytes;
-  bool ok = true;
-
-  int64_t Int() {
-    if (bytes.size() < 8) {
-      ok = false;
-      return 0;
-    }
-    uint64_t value = 0;
-    for (int i = 0; i < 8; ++i) {
-      value |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
-    }
-    bytes.remove_prefix(8);
-    return static_cast<int64_t>(value);
-  }
-  std::string Text() {
-    const int64_t size = Int();
-    if (!ok || size < 0 || static_cast<uint64_t>(size) > bytes.size()) {
-      ok = false;
-      return "";
-    }
-    std::string text(bytes.substr(0, static_cast<size_t>(size)));
-    bytes.remove_prefix(static_cast<size_t>(size));
-    return text;
-  }
-  // A count of things that take at least one byte each.
-  int64_t Count() {
-    const int64_t count = Int();
-    if (count < 0 || static_cast<uint64_t>(count) > bytes.size()) ok = false;
-    return ok ? count : 0;
-  }
-};
 
 }  // namespace
 
@@ -80,7 +34,7 @@ absl::StatusOr<KernelImage> ParseImage(std::string_view bytes) {
   const absl::Status damaged = absl::DataLossError(
       Concat("kernel image: ", bytes.size(), " bytes that are no kernel image"));
   if (bytes.substr(0, kMagic.size()) != kMagic) return damaged;
-  Reader reader{bytes.substr(kMagic.size())};
+  ByteReader reader{bytes.substr(kMagic.size())};
   KernelImage image;
   for (int64_t n = reader.Count(); n > 0 && reader.ok; --n) {
     ImageParam p;
