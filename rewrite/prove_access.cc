@@ -67,15 +67,46 @@ void AssumeSides(const Comparison& c, BoundsAnalysis& bounds) {
   if (!c.b->IsConst()) bounds.Assume(c.b, of_b);
 }
 
+// The constant that is in every lane, if `u` is one.
+std::optional<int64_t> SameConstant(const UOp* u) {
+  if (u->op == Op::kBroadcast) u = u->src(0);
+  if (!u->IsConst()) return std::nullopt;
+  return u->IntValue();
+}
+
+// ToLinear, also through products of a vector with the same constant in each lane.
+LinearForm VectorLinear(const UOp* index) {
+  LinearForm form = ToLinear(index);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const auto [term, coefficient] : form.terms) {
+      if (term->op != Op::kMul || term->dtype.lanes == 1) continue;
+      const int side = SameConstant(term->src(1)).has_value() ? 1 : 0;
+      const std::optional<int64_t> factor = SameConstant(term->src(side));
+      int64_t product = 0;
+      if (!factor.has_value() || __builtin_mul_overflow(*factor, coefficient, &product)) continue;
+      LinearForm sum = form;
+      LinearForm whole;
+      whole.terms = {{term, 1}};
+      if (!AddScaled(sum, whole, -coefficient)) continue;
+      if (!AddScaled(sum, ToLinear(term->src(1 - side)), product)) continue;
+      form = sum;
+      changed = true;
+      break;
+    }
+  }
+  return form;
+}
+
 // Linear forms that are ≥ 0 when the comparison is true.
 void AddSlacks(const Comparison& c, std::vector<LinearForm>& slacks) {
-  LinearForm slack = ToLinear(c.b);
-  if (!AddScaled(slack, ToLinear(c.a), -1)) return;
+  LinearForm slack = VectorLinear(c.b);
+  if (!AddScaled(slack, VectorLinear(c.a), -1)) return;
   if (c.op == Op::kLt) --slack.constant;
   slacks.push_back(slack);
   if (c.op != Op::kEq) return;
-  LinearForm other = ToLinear(c.a);
-  if (AddScaled(other, ToLinear(c.b), -1)) slacks.push_back(other);
+  LinearForm other = VectorLinear(c.a);
+  if (AddScaled(other, VectorLinear(c.b), -1)) slacks.push_back(other);
 }
 
 // The least upper bound of `form` that is found by adding multiples of the slacks. Each addition
@@ -124,7 +155,7 @@ std::optional<Bounds> AccessBounds(const UOp* index) {
       if (LinearBounds(slack, bounds).max < 0) return std::nullopt;
     }
   }
-  const LinearForm offset = ToLinear(index->src(1));
+  const LinearForm offset = VectorLinear(index->src(1));
   // Comparisons that contradict one another leave intervals that are upside down.
   for (const auto& [term, coefficient] : offset.terms) {
     const Bounds b = bounds.Of(term);

@@ -193,6 +193,13 @@ TEST(ProveAccessTest, GatesOfEveryKind) {
   // The quotient is bounded by what is known of its dividend.
   const UOp* half = Binary(g, Op::kFloorDiv, at, c(2));
   EXPECT_TRUE(proved(9, half, Lt(g, at, c(17))));
+  // Lanes: 6 + 3·l where l < 1, as an access behind a partial mask.
+  const DType index2 = kIndexType.WithLanes(2);
+  const auto both = [&](const UOp* x) { return g.Make(Op::kBroadcast, index2, {x}); };
+  const UOp* lanes = g.Make(Op::kLanes, index2, {});
+  const UOp* third = Add(g, both(c(6)), Mul(g, lanes, both(c(3))));
+  EXPECT_TRUE(proved(7, third, Lt(g, Add(g, lanes, both(c(2))), both(c(3)))));
+  EXPECT_FALSE(proved(7, third, Lt(g, lanes, both(c(3)))));
   // A loaded index is known by its gate only.
   const UOp* loaded = Cast(g, Load(g, Index(g, Param(g, kI64Type, 1, 5), i)), kIndexType);
   EXPECT_FALSE(proved(8, loaded, Lt(g, loaded, c(8))));
