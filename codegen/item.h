@@ -12,7 +12,7 @@ namespace quern {
 /// STORE of the kernel. Linearization decides for each where its loops stand.
 struct Item {
   const UOp* node = nullptr;
-  size_t number = 0;               ///< in topological order
+  size_t number = 0;              ///< in topological order
   std::vector<const UOp*> path;   ///< loops around the whole item, outermost first
   std::vector<const UOp*> loops;  ///< loops of the update or fill statement, below `path`
   std::vector<const UOp*> tile;   ///< loops inside the reduction: dimensions of a tile in memory

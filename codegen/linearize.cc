@@ -181,9 +181,8 @@ class Linearizer {
       stack.pop_back();
       if (!seen.insert(input).second) continue;
       stack.insert(stack.end(), input->inputs.begin(), input->inputs.end());
-      const bool inside =
-          input->path.size() <= around.size() &&
-          std::equal(input->path.begin(), input->path.end(), around.begin());
+      const bool inside = input->path.size() <= around.size() &&
+                          std::equal(input->path.begin(), input->path.end(), around.begin());
       if (inside && !emitted_.contains(input)) needed.push_back(by_node_.at(input->node));
     }
     std::sort(needed.begin(), needed.end(), [](const Item* a, const Item* b) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "absl/strings/str_cat.h"
 #include "codegen/decompose_float16.h"
 #include "codegen/decompose_math.h"
 #include "codegen/expand.h"
@@ -12,6 +11,7 @@
 #include "codegen/split_reductions.h"
 #include "codegen/stage.h"
 #include "codegen/two_stage.h"
+#include "codegen/widen_reductions.h"
 #include "rewrite/simplify.h"
 
 namespace quern {
@@ -19,11 +19,13 @@ namespace {
 
 using Form = Pass::Form;
 
-constexpr std::array<Pass, 9> kPasses = {{
+constexpr std::array<Pass, 10> kPasses = {{
     {"simplify", "apply the rule tables to the scheduled kernel",
-     [](PassContext& c, const UOp* s) { return Simplify(c.graph, s); }, Form::kKernel},
+     [](PassContext& c, const UOp* s) { return Simplify(c.graph, s, c.simplify); }, Form::kKernel},
     {"stage", "copy operands that a LOCAL tile reuses into fast memory",
      [](PassContext& c, const UOp* s) { return StageOperands(c.graph, s); }, Form::kKernel},
+    {"wide-sums", "accumulate f16 and bf16 in f32",
+     [](PassContext& c, const UOp* s) { return WidenReductions(c.graph, s); }, Form::kKernel},
     {"float16", "compute f16 and bf16 in f32",
      [](PassContext& c, const UOp* s) { return DecomposeFloat16(c.graph, s); }, Form::kKernel},
     {"math", "write exp, log, sin, … as arithmetic",
@@ -35,7 +37,9 @@ constexpr std::array<Pass, 9> kPasses = {{
     {"linearize", "turn the kernel into loops, accumulators and stores",
      [](PassContext& c, const UOp* s) { return Linearize(c.graph, s); }, Form::kStatements},
     {"split-loops", "cut loops so that only their ends carry masks",
-     [](PassContext& c, const UOp* s) { return SplitLoops(c.graph, Simplify(c.graph, s)); },
+     [](PassContext& c, const UOp* s) {
+       return SplitLoops(c.graph, Simplify(c.graph, s, c.simplify), c.simplify);
+     },
      Form::kStatements},
     {"expand", "unroll register axes and make lanes vectors",
      [](PassContext& c, const UOp* s) { return Expand(c.graph, s); }, Form::kStatements},
@@ -91,7 +95,7 @@ std::vector<KernelParam> CollectParams(const UOp* sink) {
 
 absl::StatusOr<LoweredKernel> Lower(UOpGraph& graph, const UOp* sink, const Target& target,
                                     const PassOptions& options) {
-  PassContext context{graph, target};
+  PassContext context{graph, target, options.simplify};
   absl::StatusOr<const UOp*> lowered = RunPasses(kPasses, context, sink, options);
   if (!lowered.ok()) return lowered.status();
   LoweredKernel kernel;

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "rewrite/graph.h"
+#include "rewrite/simplify.h"
 #include "rewrite/target.h"
 
 namespace quern {
@@ -17,6 +18,7 @@ namespace quern {
 struct PassContext {
   UOpGraph& graph;
   const Target& target;
+  SimplifyOptions simplify;
 };
 
 /// One step of lowering. Passes are plain functions in a table (lower.cc); `verify` says which form
@@ -36,6 +38,7 @@ using PassTrace =
 struct PassOptions {
   std::vector<std::string> disabled;  ///< names of passes to leave out
   bool verify = false;                ///< check the graph after each pass
+  SimplifyOptions simplify;           ///< for every pass that applies the rule tables
   PassTrace trace;
 };
 

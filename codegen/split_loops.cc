@@ -7,7 +7,6 @@
 #include "rewrite/build.h"
 #include "rewrite/linear.h"
 #include "rewrite/range_sets.h"
-#include "rewrite/simplify.h"
 
 namespace quern {
 namespace {
@@ -76,7 +75,7 @@ std::vector<int64_t> FindCuts(const UOp* loop) {
 }
 
 // Recursion is as deep as the loop nest. `copies` is how often the surrounding loops were copied.
-void SplitStatement(UOpGraph& g, const UOp* statement, int copies,
+void SplitStatement(UOpGraph& g, const UOp* statement, int copies, const SimplifyOptions& options,
                     std::vector<const UOp*>& result) {
   if (statement->op == Op::kStore) {
     result.push_back(statement);
@@ -84,7 +83,7 @@ void SplitStatement(UOpGraph& g, const UOp* statement, int copies,
   }
   if (statement->op != Op::kLoop) {
     std::vector<const UOp*> inner;
-    for (const UOp* s : statement->src()) SplitStatement(g, s, copies, inner);
+    for (const UOp* s : statement->src()) SplitStatement(g, s, copies, options, inner);
     result.push_back(g.Make(statement->op, kVoidType, inner));
     return;
   }
@@ -106,7 +105,7 @@ void SplitStatement(UOpGraph& g, const UOp* statement, int copies,
       }
       std::vector<const UOp*> body;
       for (const UOp* s : statement->src().subspan(1)) {
-        body.push_back(Simplify(g, Substitute(g, s, {{range}}, {{value}})));
+        body.push_back(Simplify(g, Substitute(g, s, {{range}}, {{value}}), options));
       }
       if (shorter != nullptr) body.insert(body.begin(), shorter);
       piece = g.Make(shorter != nullptr ? Op::kLoop : Op::kBlock, kVoidType, body);
@@ -116,7 +115,7 @@ void SplitStatement(UOpGraph& g, const UOp* statement, int copies,
     const bool is_loop = piece->op == Op::kLoop;
     if (is_loop) inner.push_back(piece->src(0));
     for (const UOp* s : piece->src().subspan(is_loop ? 1 : 0)) {
-      SplitStatement(g, s, copies * pieces, inner);
+      SplitStatement(g, s, copies * pieces, options, inner);
     }
     result.push_back(g.Make(piece->op, kVoidType, inner));
   }
@@ -124,9 +123,9 @@ void SplitStatement(UOpGraph& g, const UOp* statement, int copies,
 
 }  // namespace
 
-const UOp* SplitLoops(UOpGraph& graph, const UOp* sink) {
+const UOp* SplitLoops(UOpGraph& graph, const UOp* sink, const SimplifyOptions& options) {
   std::vector<const UOp*> result;
-  SplitStatement(graph, sink, 1, result);
+  SplitStatement(graph, sink, 1, options, result);
   QUERN_CHECK(result.size() == 1);
   return result[0];
 }

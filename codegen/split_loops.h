@@ -2,6 +2,7 @@
 #define QUERN_CODEGEN_SPLIT_LOOPS_H_
 
 #include "rewrite/graph.h"
+#include "rewrite/simplify.h"
 
 namespace quern {
 
@@ -14,7 +15,7 @@ namespace quern {
 ///
 /// Runs on lowered statements before Expand. Loops over threads are not cut, and a nest is never
 /// copied more than 24 times in all.
-const UOp* SplitLoops(UOpGraph& graph, const UOp* sink);
+const UOp* SplitLoops(UOpGraph& graph, const UOp* sink, const SimplifyOptions& options = {});
 
 }  // namespace quern
 

@@ -1,0 +1,32 @@
+#ifndef QUERN_OPTIMIZER_HEURISTIC_H_
+#define QUERN_OPTIMIZER_HEURISTIC_H_
+
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "optimizer/scheduler.h"
+
+namespace quern {
+
+/// One step of the default schedule. Each looks at the kernel as the steps before have left it and
+/// applies the actions that it finds worthwhile, perhaps none.
+struct HeuristicStep {
+  std::string_view name;
+  std::string_view purpose;
+  void (*run)(Scheduler& scheduler);
+};
+
+/// The steps, in order: matrix instructions, grouped reductions, register tile, cache tile,
+/// threads. All thresholds come from the target.
+std::span<const HeuristicStep> HeuristicSteps();
+
+/// Called after each step with the number of actions that it applied.
+using HeuristicTrace = std::function<void(const HeuristicStep& step, size_t actions)>;
+
+/// Chooses a schedule without measuring anything, by the steps above.
+void ApplyHeuristic(Scheduler& scheduler, const HeuristicTrace& trace = {});
+
+}  // namespace quern
+
+#endif  // QUERN_OPTIMIZER_HEURISTIC_H_
