@@ -78,7 +78,6 @@ const UOp* CastOfCast(const UOp* u, RuleContext& context) {
   return context.graph.Make(Op::kCast, u->dtype, {x});
 }
 
-// To Index and back to a type that holds everything: integers in between are exact.
 const UOp* CastToSame(const UOp* u, RuleContext& context) {
   return u->src(0)->dtype == u->dtype ? u->src(0) : nullptr;
 }
@@ -96,10 +95,16 @@ uint64_t ElementwiseRoots() {
 std::span<const NativeRule> NativeFoldRules() {
   static const NativeRule rules[] = {
       {"const.fold", ElementwiseRoots(), Fold, "evaluates any operation on constants"},
-      {"bounds.single", ElementwiseRoots(), SingleValue, "asks range analysis for every node"},
       {"range.single", OpBit(Op::kRange), SingleRange, "reads the size of the loop"},
       {"cast.same", OpBit(Op::kCast) | OpBit(Op::kBitcast), CastToSame, "compares types"},
       {"cast.cast", OpBit(Op::kCast), CastOfCast, "depends on three types and on intervals"},
+  };
+  return rules;
+}
+
+std::span<const NativeRule> NativeBoundsRules() {
+  static const NativeRule rules[] = {
+      {"bounds.single", ElementwiseRoots(), SingleValue, "asks range analysis for every node"},
   };
   return rules;
 }

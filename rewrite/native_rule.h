@@ -27,7 +27,8 @@ struct NativeRule {
   std::string_view reason;
 };
 
-std::span<const NativeRule> NativeFoldRules();       ///< constants, intervals, casts
+std::span<const NativeRule> NativeFoldRules();       ///< constants and casts
+std::span<const NativeRule> NativeBoundsRules();     ///< intervals of one number
 std::span<const NativeRule> NativeIndexRules();      ///< sums, div and mod, comparisons of Index
 std::span<const NativeRule> NativeLogicRules();      ///< chains of and, or, min, max
 std::span<const NativeRule> NativeStructureRules();  ///< gates, loops, reductions, vectors

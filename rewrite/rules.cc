@@ -19,9 +19,8 @@ std::span<const RuleTable> AllRuleTables() {
 
 std::span<const NativeRuleTable> AllNativeRuleTables() {
   static const NativeRuleTable tables[] = {
-      {"fold", NativeFoldRules()},
-      {"index", NativeIndexRules()},
-      {"logic", NativeLogicRules()},
+      {"fold", NativeFoldRules()},           {"bounds", NativeBoundsRules()},
+      {"index", NativeIndexRules()},         {"logic", NativeLogicRules()},
       {"structure", NativeStructureRules()},
   };
   return tables;

@@ -51,8 +51,6 @@ constexpr Rule kBoolRules[] = {
     {"or.not_both",           kBool,  !p | !q,              !(p & q)},
     {"or.common",             kBool,  (p & q) | (p & r),    p & (q | r)},
     {"and.common",            kBool,  (p | q) & (p | r),    p | (q & r)},
-    {"or.cases",              kBool,  (p & q) | (!p & q),   q},
-    {"and.cases",             kBool,  (p | q) & (!p | q),   q},
 };
 // clang-format on
 

@@ -59,7 +59,6 @@ constexpr Rule kDivisionRules[] = {
     {"divmod.recombine_div",   kIndex, (x / c0) * c1 + (x / c2) % c1,  x / c2,                       0 < c1 && 0 < c2 && Equal(c0, c1 * c2)},
     {"mod.from_div",           kIndex, (x / c0) * c1 + x,              x % c0,                       Equal(c1, 0 - c0)},
     {"div.from_mod",           kIndex, (x + (x % c0) * -1) / c0,       x / c0,                       0 < c0},
-    {"mod.of_difference",      kIndex, (x + (x % c0) * -1) % c0,       0,                            0 < c0},
     {"truncdiv.as_floor",      kIndex, trunc_div(x, y),                x / y,                        nonneg(x) && nonneg(y)},
     {"truncmod.as_floor",      kIndex, trunc_mod(x, y),                x % y,                        nonneg(x) && nonneg(y)},
     {"truncdiv.nonpos",        kIndex, trunc_div(x, c0),               ((x * -1) / c0) * -1,         vmax(x) <= 0 && 0 < c0},

@@ -21,8 +21,6 @@ constexpr Rule kExtremumRules[] = {
     {"min.consts",           kIntegral, min(min(x, c0), c1),           min(x, min(c0, c1))},
     {"max.absorbs",          kIntegral, max(min(x, y), x),             x},
     {"min.absorbs",          kIntegral, min(max(x, y), x),             x},
-    {"max.of_min_const",     kIntegral, max(min(x, c0), c1),           c1,                     c0 <= c1},
-    {"min.of_max_const",     kIntegral, min(max(x, c0), c1),           c1,                     c1 <= c0},
     {"max.add",              kIndex,    max(x + y, x + z),             x + max(y, z)},
     {"min.add",              kIndex,    min(x + y, x + z),             x + min(y, z)},
     {"max.scaled",           kIndex,    max(x * c0, y * c0),           max(x, y) * c0,         0 < c0},
@@ -65,9 +63,7 @@ constexpr Rule kExtremumRules[] = {
     {"where.max_const",      kIndex,    where(x < c0, c1, x),          max(x, c1),             c0 <= c1 + 1 && c1 <= c0},
     {"where.min_const",      kIndex,    where(x < c0, x, c1),          min(x, c1),             c0 <= c1 + 1 && c1 <= c0},
     {"lt.max_const",         kIntegral, max(x, c0) < c1,               x < c1,                 c0 < c1},
-    {"lt.max_const_never",   kIntegral, max(x, c0) < c1,               0,                      c1 <= c0},
     {"lt.min_const",         kIntegral, min(x, c0) < c1,               x < c1,                 c1 <= c0},
-    {"lt.min_const_always",  kIntegral, min(x, c0) < c1,               1,                      c0 < c1},
     {"gt.max_const",         kIntegral, c0 < max(x, c1),               c0 < x,                 c1 <= c0},
     {"gt.min_const",         kIntegral, c0 < min(x, c1),               c0 < x,                 c0 < c1},
 };

@@ -14,7 +14,6 @@ constexpr Rule kIndexCompareRules[] = {
     // name                 domain  before               after                                when
     {"le.as_lt",            kIndex, x <= y,              x < y + 1},
     {"not.lt",              kIndex, !(x < y),            y < x + 1},
-    {"not.le",              kIndex, !(x <= y),           y < x},
     {"lt.const_left",       kIndex, x + c0 < c1,         x < c1 - c0},
     {"lt.const_right",      kIndex, c0 < x + c1,         c0 - c1 < x},
     {"lt.common_left",      kIndex, x + y < x + z,       y < z},

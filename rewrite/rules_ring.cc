@@ -39,10 +39,9 @@ constexpr Rule kRingRules[] = {
     {"add.like_left_scaled",   kIntegral, (y + x * c0) + x,       y + x * (c0 + 1)},
     {"add.like_right_scaled",  kIntegral, (y + x) + x * c0,       y + x * (c0 + 1)},
     {"add.like_both_scaled",   kIntegral, (y + x * c0) + x * c1,  y + x * (c0 + c1)},
-    {"add.common_factor",      kIntegral, x * y + x * (y * -1),   0},
     {"abs.nonneg",             kIntegral, abs(x),                 x,                 nonneg(x)},
     {"abs.abs",                kIntegral, abs(abs(x)),            abs(x)},
-    {"abs.negated",            kIntegral, abs(x * -1),            abs(x)},
+    {"abs.negated",            Domain::kIndex, abs(x * -1),       abs(x)},
     {"abs.nonpos",             kIntegral, abs(x),                 x * -1,            vmax(x) <= 0},
 };
 // clang-format on

@@ -13,8 +13,8 @@ RuleSet MakeRules(bool float_reassoc) {
                   RuleSet(IndexCompareRules()) + RuleSet(RingRules()) + RuleSet(IntegerRules()) +
                   RuleSet(FloatRules());
   if (float_reassoc) rules = rules + RuleSet(FloatReassocRules());
-  return rules + RuleSet(NativeIndexRules()) + RuleSet(NativeLogicRules()) +
-         RuleSet(NativeStructureRules());
+  return rules + RuleSet(NativeBoundsRules()) + RuleSet(NativeIndexRules()) +
+         RuleSet(NativeLogicRules()) + RuleSet(NativeStructureRules());
 }
 
 }  // namespace
