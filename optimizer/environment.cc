@@ -33,6 +33,8 @@ constexpr EnvironmentVariable kVariables[] = {
      "Stops rewriting after so many steps: bisects a wrong rule."},
     {"QUERN_SEED", "0", "an integer that is not negative",
      "Seed of the random inputs on which candidates are measured."},
+    {"QUERN_WORKER", "beside the program", "a path",
+     "The program `quern-worker`, in which candidates are measured."},
 };
 
 absl::Status BadValue(std::string_view name, std::string_view value) {
@@ -145,6 +147,8 @@ absl::StatusOr<PrepareConfig> ConfigFromEnvironment(const Environment& environme
   config.threads = static_cast<int>(read.Integer("QUERN_THREADS", 1024).value_or(0));
   config.cache = read.Switch("QUERN_CACHE").value_or(true);
   if (const std::string* folder = read.Text("QUERN_CACHE_DIR")) config.cache_folder = *folder;
+  read.Text(
+      "QUERN_WORKER");  // runtime/timing_client.h looks it up itself; here it is only checked.
   config.float_reassoc = read.Switch("QUERN_FLOAT_REASSOC").value_or(false);
   config.verify = read.Switch("QUERN_VERIFY").value_or(false);
   config.rewrite_limit = read.Integer("QUERN_REWRITE_LIMIT", kAny);

@@ -1,0 +1,189 @@
+#include "driver/check_outputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "rewrite/build.h"
+#include "rewrite/concat.h"
+#include "rewrite/range_sets.h"
+#include "rewrite/simplify.h"
+#include "runtime/random_data.h"
+#include "tensor/work.h"
+
+namespace quern {
+namespace {
+
+// Above this many operations only a sample is interpreted.
+constexpr double kInterpretAllCost = 5e6;
+constexpr int kSamples = 64;
+
+double Epsilon(DType t) {
+  switch (t.scalar) {
+    case ScalarType::kF16:
+      return 0x1p-11;
+    case ScalarType::kBF16:
+      return 0x1p-8;
+    case ScalarType::kF32:
+      return 0x1p-24;
+    case ScalarType::kF64:
+      return 0x1p-53;
+    default:
+      return 0;
+  }
+}
+
+// The largest number of terms that one element of the kernel sums up, nested reductions multiplied.
+double Terms(const UOp* sink) {
+  double terms = 1;
+  for (const UOp* u : Toposort(sink)) {
+    if (u->op == Op::kRange && IsReduceAxis(u->range_type())) {
+      terms *= std::max<double>(1, static_cast<double>(u->range_size()));
+    }
+  }
+  return terms;
+}
+
+void Note(const TensorInfo& t, const Difference& d, double tolerance, const void* want,
+          const void* got, OutputCheck& check) {
+  check.max_abs_error = std::max(check.max_abs_error, d.max_abs);
+  check.max_rel_error = std::max(check.max_rel_error, d.max_rel);
+  if (d.worst < 0 || d.max_rel <= tolerance) return;
+  if (check.ok) {
+    check.worst = Concat("element ", d.worst, " of ", t.name, " is ",
+                         ElementAsDouble(t.dtype.scalar, got, d.worst), ", not ",
+                         ElementAsDouble(t.dtype.scalar, want, d.worst));
+  }
+  check.ok = false;
+}
+
+const TensorInfo& TensorOf(const Program& program, int64_t slot, size_t* place) {
+  for (size_t i = 0; i < program.tensors.size(); ++i) {
+    if (program.tensors[i].slot != slot) continue;
+    *place = i;
+    return program.tensors[i];
+  }
+  QUERN_CHECK_MSG(false, "a kernel uses a tensor of its program");
+}
+
+// Interprets single elements of one store, each as a kernel of its own that writes one number.
+absl::Status CompareSample(const Program& program, const UOp* store, std::vector<BufferView> inputs,
+                           const TensorMemory& got, double tolerance, OutputCheck& check) {
+  const UOp* element = store->src(0);
+  size_t place = 0;
+  const TensorInfo& t = TensorOf(program, element->src(0)->slot(), &place);
+  const RangeSets sets(store);
+  const std::vector<const UOp*> ranges = sets.Members(sets.Of(store));
+  for (const UOp* r : ranges) {
+    if (r->range_size() == 0) return absl::OkStatus();
+  }
+  const int64_t free_slot = int64_t{1} << 40;
+  const int64_t item = ByteSize(t.dtype.scalar);
+  std::vector<char> want(kSamples * item), have(kSamples * item);
+  std::vector<int64_t> offsets;
+  std::mt19937_64 random(1);
+  for (int n = 0; n < kSamples; ++n) {
+    UOpGraph g;
+    std::vector<const UOp*> values;
+    for (const UOp* r : ranges) {
+      const int64_t last = r->range_size() - 1;
+      // The corners first: that is where guards and tails are.
+      const int64_t at = n == 0 ? 0
+                         : n == 1
+                             ? last
+                             : static_cast<int64_t>(random() % (static_cast<uint64_t>(last) + 1));
+      values.push_back(IndexConst(g, at));
+    }
+    const UOp* own = g.Import(store);
+    std::vector<const UOp*> own_ranges;
+    for (const UOp* r : ranges) own_ranges.push_back(g.Import(r));
+    own = Substitute(g, own, own_ranges, values);
+    if (own->src(0)->source_count > 2) {
+      const UOp* gate = Simplify(g, own->src(0)->src(2));
+      if (!gate->IsConst() || gate->IntValue() == 0) continue;
+    }
+    const UOp* offset = Simplify(g, own->src(0)->src(1));
+    if (!offset->IsConst()) continue;
+    const UOp* one = Param(g, t.dtype, free_slot, 1);
+    const UOp* kernel =
+        Sink(g, std::vector<const UOp*>{Store(g, Index(g, one, IndexConst(g, 0)), own->src(1))});
+    char* result = want.data() + static_cast<int64_t>(offsets.size()) * item;
+    inputs.push_back({free_slot, result, item});
+    const absl::Status s = Interpret(kernel, inputs);
+    inputs.pop_back();
+    if (!s.ok()) return s;
+    std::copy_n(
+        static_cast<const char*>(got.data(static_cast<int64_t>(place))) + offset->IntValue() * item,
+        item, have.data() + static_cast<int64_t>(offsets.size()) * item);
+    offsets.push_back(offset->IntValue());
+  }
+  Difference d =
+      CompareData(t.dtype.scalar, static_cast<int64_t>(offsets.size()), want.data(), have.data());
+  const bool was_ok = check.ok;
+  Note(t, d, tolerance, want.data(), have.data(), check);
+  if (was_ok && !check.ok) {
+    check.worst = Concat("element ", offsets[d.worst], " of ", t.name, " is ",
+                         ElementAsDouble(t.dtype.scalar, have.data(), d.worst),
+                         ", but the interpreter finds ",
+                         ElementAsDouble(t.dtype.scalar, want.data(), d.worst));
+  }
+  check.interpreted += static_cast<int64_t>(offsets.size());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+double OutputTolerance(const KernelInfo& kernel, DType output) {
+  const double epsilon = Epsilon(output);
+  if (epsilon == 0) return 0;
+  // Narrow outputs are computed in f32, so only their own rounding and what lies near its edge
+  // count.
+  const double accumulation = std::min(epsilon, 0x1p-24) * 4 * std::sqrt(Terms(kernel.sink));
+  return 4 * epsilon + accumulation + 16 * std::min(epsilon, 0x1p-24);
+}
+
+void CompareOutputs(const Program& program, const TensorMemory& want, const TensorMemory& got,
+                    OutputCheck& check) {
+  for (const KernelInfo& kernel : program.kernels) {
+    size_t place = 0;
+    const TensorInfo& t = TensorOf(program, kernel.output, &place);
+    const void* a = want.data(static_cast<int64_t>(place));
+    const void* b = got.data(static_cast<int64_t>(place));
+    Note(t, CompareData(t.dtype.scalar, t.elements(), a, b), 2 * OutputTolerance(kernel, t.dtype),
+         a, b, check);
+  }
+}
+
+absl::Status CompareWithInterpreter(const Program& program, const TensorMemory& before,
+                                    const TensorMemory& got, OutputCheck& check) {
+  // A kernel reads what the kernels before it have left; `seen` follows that.
+  std::vector<BufferView> seen = before.Views();
+  const std::vector<BufferView> after = got.Views();
+  for (const KernelInfo& kernel : program.kernels) {
+    size_t place = 0;
+    const TensorInfo& t = TensorOf(program, kernel.output, &place);
+    const double tolerance = OutputTolerance(kernel, t.dtype);
+    if (EstimateWork(kernel.sink).cost > kInterpretAllCost) {
+      for (const UOp* store : kernel.sink->src()) {
+        const absl::Status s = CompareSample(program, store, seen, got, tolerance, check);
+        if (!s.ok()) return s;
+      }
+    } else {
+      AlignedMemory result = AllocateAligned(t.bytes());
+      if (result == nullptr) return absl::ResourceExhaustedError("no memory for a check");
+      std::copy_n(static_cast<const char*>(seen[place].data), t.bytes(),
+                  static_cast<char*>(result.get()));
+      std::vector<BufferView> views = seen;
+      views[place].data = result.get();
+      if (absl::Status s = Interpret(kernel.sink, views); !s.ok()) return s;
+      Note(t, CompareData(t.dtype.scalar, t.elements(), result.get(), after[place].data), tolerance,
+           result.get(), after[place].data, check);
+      check.interpreted += t.elements();
+    }
+    seen[place] = after[place];
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quern

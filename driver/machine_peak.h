@@ -1,0 +1,21 @@
+#ifndef QUERN_DRIVER_MACHINE_PEAK_H_
+#define QUERN_DRIVER_MACHINE_PEAK_H_
+
+#include <cstdint>
+
+#include "rewrite/dtype.h"
+
+namespace quern {
+
+/// Floating-point operations per second that this processor reaches on independent fused
+/// multiply-adds in registers, on `threads` threads. Measured (about 50 ms), not looked up; it is
+/// what a kernel could reach if memory cost nothing. f64 counts for f64, f32 for all other types.
+double MeasurePeakFlops(DType dtype, int threads);
+
+/// Bytes per second that `threads` threads move in a[i] = b[i] + s·c[i] over arrays much larger
+/// than the caches, counting each byte read or written once. Takes some tenths of a second.
+double MeasureBandwidth(int threads, int64_t cache_bytes);
+
+}  // namespace quern
+
+#endif  // QUERN_DRIVER_MACHINE_PEAK_H_
