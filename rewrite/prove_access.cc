@@ -1,6 +1,8 @@
 #include "rewrite/prove_access.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <numeric>
 #include <vector>
 
 #include "rewrite/linear.h"
@@ -109,34 +111,108 @@ void AddSlacks(const Comparison& c, std::vector<LinearForm>& slacks) {
   if (AddScaled(other, VectorLinear(c.b), -1)) slacks.push_back(other);
 }
 
-// The least upper bound of `form` that is found by adding multiples of the slacks. Each addition
-// only makes the form larger, so every bound on the way is true; the greedy choice is not the best
-// in general, but gates come from padding and from uneven splits, where one multiple each is all.
-int64_t UpperBound(LinearForm form, const std::vector<LinearForm>& slacks, BoundsAnalysis& bounds) {
-  int64_t best = LinearBounds(form, bounds).max;
+// A quotient q = x floordiv c lies between its neighbours: x − c·q ≥ 0 and c·q + c − 1 − x ≥ 0.
+struct Quotient {
+  const UOp* node;
+  LinearForm below;  // x − c·q
+  LinearForm above;  // c·q + c − 1 − x
+};
+
+// The quotients in `form`, and those in their dividends.
+std::vector<Quotient> FindQuotients(const LinearForm& form, BoundsAnalysis& bounds) {
+  std::vector<Quotient> found;
+  std::vector<LinearForm> todo = {form};
+  while (!todo.empty() && found.size() < 8) {
+    const LinearForm next = todo.back();
+    todo.pop_back();
+    for (const auto& [term, coefficient] : next.terms) {
+      if (term->op != Op::kFloorDiv && term->op != Op::kTruncDiv) continue;
+      const std::optional<int64_t> divisor = SameConstant(term->src(1));
+      if (!divisor.has_value() || *divisor <= 0) continue;
+      if (term->op == Op::kTruncDiv && bounds.Of(term->src(0)).min < 0) continue;
+      Quotient q{term, VectorLinear(term->src(0)), {}};
+      todo.push_back(q.below);
+      LinearForm self;
+      self.terms = {{term, 1}};
+      self.lanes = term->dtype.lanes;
+      if (!AddScaled(q.below, self, -*divisor) || !AddScaled(q.above, q.below, -1)) continue;
+      q.above.constant += *divisor - 1;
+      found.push_back(std::move(q));
+    }
+  }
+  return found;
+}
+
+// A form that is at least `scale` times the one whose bound is sought.
+struct ScaledForm {
+  LinearForm form;
+  int64_t scale = 1;
+
+  int64_t Max(BoundsAnalysis& bounds) const {
+    const int64_t max = LinearBounds(form, bounds).max;
+    if (max == INT64_MAX || max == INT64_MIN) return max;
+    return max >= 0 ? max / scale : -((-max + scale - 1) / scale);
+  }
+};
+
+// Adds the multiple of `slack` that takes `term` out of the form; nullopt if it is no addition.
+std::optional<ScaledForm> Eliminate(const ScaledForm& from, const LinearForm& slack,
+                                    const UOp* term) {
+  const int64_t have = from.form.CoefficientOf(term);
+  const int64_t coefficient = slack.CoefficientOf(term);
+  if (have == 0 || coefficient == 0 || (have < 0) == (coefficient < 0) || have == INT64_MIN ||
+      coefficient == INT64_MIN) {
+    return std::nullopt;
+  }
+  const int64_t common = std::gcd(have, coefficient);
+  const int64_t stretch = std::abs(coefficient) / common;
+  ScaledForm sum;
+  if (__builtin_mul_overflow(from.scale, stretch, &sum.scale) ||
+      !AddScaled(sum.form, from.form, stretch) ||
+      !AddScaled(sum.form, slack, std::abs(have) / common)) {
+    return std::nullopt;
+  }
+  return sum;
+}
+
+// The least upper bound that is found by adding multiples of the slacks, one term out at a time.
+// Each addition only makes the form larger, so every bound on the way is true; the greedy choice is
+// not the best in general, but gates come from padding and from uneven splits, where one multiple
+// each is all.
+int64_t GreedyBound(ScaledForm form, const std::vector<LinearForm>& slacks,
+                    BoundsAnalysis& bounds) {
+  int64_t best = form.Max(bounds);
   for (size_t round = 0; round < 2 * slacks.size(); ++round) {
-    LinearForm best_form;
-    bool better = false;
+    std::optional<ScaledForm> better;
     for (const LinearForm& slack : slacks) {
       for (const auto& [term, coefficient] : slack.terms) {
-        const int64_t have = form.CoefficientOf(term);
-        // The multiple that takes `term` out of the form.
-        if (have == 0 || (have < 0) == (coefficient < 0) || have == INT64_MIN) continue;
-        const int64_t factor = -(have / coefficient);
-        if (factor <= 0) continue;
-        LinearForm sum = form;
-        if (!AddScaled(sum, slack, factor)) continue;
-        const int64_t bound = LinearBounds(sum, bounds).max;
+        std::optional<ScaledForm> sum = Eliminate(form, slack, term);
+        if (!sum.has_value()) continue;
+        const int64_t bound = sum->Max(bounds);
         if (bound >= best) continue;
         best = bound;
-        best_form = sum;
-        better = true;
+        better = std::move(sum);
       }
     }
-    if (!better) break;
-    form = best_form;
+    if (!better.has_value()) break;
+    form = *std::move(better);
   }
   return best;
+}
+
+// The offset as it stands, and with its quotients written as what is divided: what a gate says of
+// 5·i + j is of no use to 2·i + (i + j) floordiv 2 otherwise.
+int64_t UpperBound(const LinearForm& offset, const std::vector<LinearForm>& slacks,
+                   BoundsAnalysis& bounds) {
+  ScaledForm form{offset};
+  const int64_t plain = GreedyBound(form, slacks, bounds);
+  if (slacks.empty()) return plain;
+  for (const Quotient& q : FindQuotients(offset, bounds)) {
+    for (const LinearForm& slack : {q.below, q.above}) {
+      if (std::optional<ScaledForm> sum = Eliminate(form, slack, q.node)) form = *std::move(sum);
+    }
+  }
+  return form.scale == 1 ? plain : std::min(plain, GreedyBound(form, slacks, bounds));
 }
 
 }  // namespace

@@ -193,6 +193,16 @@ TEST(ProveAccessTest, GatesOfEveryKind) {
   // The quotient is bounded by what is known of its dividend.
   const UOp* half = Binary(g, Op::kFloorDiv, at, c(2));
   EXPECT_TRUE(proved(9, half, Lt(g, at, c(17))));
+  // (5·i + j) floordiv 2 after the even part has been taken out.
+  const UOp* j = Range(g, 5, 2, AxisType::kUpcast);
+  const UOp* seven = Range(g, 7, 3, AxisType::kLoop);
+  const UOp* i5j = Add(g, Mul(g, seven, c(5)), j);
+  const UOp* quotient =
+      Add(g, Mul(g, seven, c(2)), Binary(g, Op::kFloorDiv, Add(g, seven, j), c(2)));
+  EXPECT_TRUE(proved(16, quotient, Lt(g, i5j, c(32))));
+  EXPECT_FALSE(proved(15, quotient, Lt(g, i5j, c(32))));
+  EXPECT_TRUE(proved(16, Sub(g, c(15), quotient), Lt(g, i5j, c(32))));
+  EXPECT_FALSE(proved(16, Sub(g, c(14), quotient), Lt(g, i5j, c(32))));
   // Lanes: 6 + 3·l where l < 1, as an access behind a partial mask.
   const DType index2 = kIndexType.WithLanes(2);
   const auto both = [&](const UOp* x) { return g.Make(Op::kBroadcast, index2, {x}); };
