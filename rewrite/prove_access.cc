@@ -200,19 +200,51 @@ int64_t GreedyBound(ScaledForm form, const std::vector<LinearForm>& slacks,
   return best;
 }
 
-// The offset as it stands, and with its quotients written as what is divided: what a gate says of
+// The form as it stands, and with its quotients written as what is divided: what a gate says of
 // 5·i + j is of no use to 2·i + (i + j) floordiv 2 otherwise.
-int64_t UpperBound(const LinearForm& offset, const std::vector<LinearForm>& slacks,
+int64_t BoundOfSum(const LinearForm& sum, const std::vector<LinearForm>& slacks,
                    BoundsAnalysis& bounds) {
-  ScaledForm form{offset};
+  ScaledForm form{sum};
   const int64_t plain = GreedyBound(form, slacks, bounds);
-  if (slacks.empty()) return plain;
-  for (const Quotient& q : FindQuotients(offset, bounds)) {
+  for (const Quotient& q : FindQuotients(sum, bounds)) {
     for (const LinearForm& slack : {q.below, q.above}) {
-      if (std::optional<ScaledForm> sum = Eliminate(form, slack, q.node)) form = *std::move(sum);
+      if (std::optional<ScaledForm> next = Eliminate(form, slack, q.node)) form = *std::move(next);
     }
   }
   return form.scale == 1 ? plain : std::min(plain, GreedyBound(form, slacks, bounds));
+}
+
+// Also bounds what is multiplied by one stride on its own: it is an integer, so its bound may be
+// rounded down before it is multiplied.
+int64_t UpperBound(const LinearForm& offset, const std::vector<LinearForm>& slacks,
+                   BoundsAnalysis& bounds) {
+  if (slacks.empty()) return LinearBounds(offset, bounds).max;
+  int64_t best = BoundOfSum(offset, slacks, bounds);
+  for (const auto& [stride_term, coefficient] : offset.terms) {
+    const int64_t stride = coefficient == INT64_MIN ? 1 : std::abs(coefficient);
+    if (stride == 1) continue;
+    LinearForm multiples;
+    LinearForm rest;
+    multiples.lanes = rest.lanes = offset.lanes;
+    rest.constant = offset.constant;
+    for (const auto& [term, factor] : offset.terms) {
+      if (factor % stride == 0) {
+        multiples.terms.emplace_back(term, factor / stride);
+      } else {
+        rest.terms.emplace_back(term, factor);
+      }
+    }
+    if (multiples.terms.size() < 2) continue;
+    const int64_t a = BoundOfSum(multiples, slacks, bounds);
+    const int64_t b = BoundOfSum(rest, slacks, bounds);
+    int64_t sum = 0;
+    if (a == INT64_MAX || b == INT64_MAX || __builtin_mul_overflow(a, stride, &sum) ||
+        __builtin_add_overflow(sum, b, &sum)) {
+      continue;
+    }
+    best = std::min(best, sum);
+  }
+  return best;
 }
 
 }  // namespace

@@ -226,7 +226,15 @@ absl::Status VerifyLowered(const UOp* sink) {
     if (!IsRegisterAxis(r->range_type())) return Fail("no loop binds ", NameOf(r));
   }
   if (absl::Status s = VerifyLoops(order, sets); !s.ok()) return s;
-  if (absl::Status s = VerifySlots(order); !s.ok()) return s;
+  // Each phase has private memory of its own.
+  std::vector<const UOp*> params;
+  for (const UOp* u : order) {
+    if (u->op == Op::kParam) params.push_back(u);
+  }
+  if (absl::Status s = VerifySlots(params); !s.ok()) return s;
+  for (const UOp* phase : sink->src()) {
+    if (absl::Status s = VerifySlots(Toposort(phase)); !s.ok()) return s;
+  }
   return VerifyAccesses(sink, sets);
 }
 

@@ -203,6 +203,12 @@ TEST(ProveAccessTest, GatesOfEveryKind) {
   EXPECT_FALSE(proved(15, quotient, Lt(g, i5j, c(32))));
   EXPECT_TRUE(proved(16, Sub(g, c(15), quotient), Lt(g, i5j, c(32))));
   EXPECT_FALSE(proved(16, Sub(g, c(14), quotient), Lt(g, i5j, c(32))));
+  // 44·⌊7/2⌋ is less than ⌊44·7/2⌋.
+  const UOp* i7j = Add(g, Mul(g, seven, c(7)), j);
+  const UOp* half_of_it = Add(g, Mul(g, seven, c(132)),
+                              Mul(g, Binary(g, Op::kFloorDiv, Add(g, seven, j), c(2)), c(44)));
+  EXPECT_TRUE(proved(133, half_of_it, Lt(g, i7j, c(8))));
+  EXPECT_FALSE(proved(132, half_of_it, Lt(g, i7j, c(8))));
   // Lanes: 6 + 3·l where l < 1, as an access behind a partial mask.
   const DType index2 = kIndexType.WithLanes(2);
   const auto both = [&](const UOp* x) { return g.Make(Op::kBroadcast, index2, {x}); };
