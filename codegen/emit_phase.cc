@@ -3,6 +3,8 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
@@ -41,8 +43,7 @@ class PhaseEmitter {
     flags.setAllowContract(true);
     b_.setFastMathFlags(flags);
     FindBuffers();
-    llvm::Function* body = MakeBody(name + "_body");
-    return MakeEntry(name, body);
+    return MakeFunction(name);
   }
 
  private:
@@ -65,29 +66,26 @@ class PhaseEmitter {
     scratch_bytes_ = LayOutScratch(scratch_, scratch_offsets_);
   }
 
-  // The loops and statements, with every buffer a pointer of its own that aliases no other.
-  llvm::Function* MakeBody(const std::string& name) {
+  llvm::Function* MakeFunction(const std::string& name) {
     llvm::Type* pointer = b_.getPtrTy();
-    std::vector<llvm::Type*> types(kernel_.params.size() + scratch_.size(), pointer);
-    types.push_back(b_.getInt64Ty());
-    auto* f = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
-                                     llvm::GlobalValue::InternalLinkage, name, module_);
+    auto* f = llvm::Function::Create(
+        llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, b_.getInt64Ty()}, false),
+        llvm::GlobalValue::ExternalLinkage, name, module_);
     SetAttributes(f);
-    f->addFnAttr(llvm::Attribute::NoInline);
-    for (unsigned i = 0; i + 1 < types.size(); ++i) {
-      f->addParamAttr(i, llvm::Attribute::NoAlias);
-      f->addParamAttr(i, llvm::Attribute::NonNull);
-    }
-    for (unsigned i = 0; i < scratch_.size(); ++i) {
-      f->addParamAttr(static_cast<unsigned>(kernel_.params.size()) + i,
-                      llvm::Attribute::getWithAlignment(context_, llvm::Align(64)));
-    }
+    f->addParamAttr(0, llvm::Attribute::NoAlias);
+    f->addParamAttr(0, llvm::Attribute::ReadOnly);
+    f->addParamAttr(1, llvm::Attribute::NoAlias);
+    f->addParamAttr(1, llvm::Attribute::getWithAlignment(context_, llvm::Align(64)));
     b_.SetInsertPoint(BasicBlock::Create(context_, "entry", f));
     scopes_.emplace_back();
     for (const UOp* u : order_) {
       if (u->op == Op::kParam) {
         for (unsigned i = 0; i < kernel_.params.size(); ++i) {
-          if (kernel_.params[i].slot == u->slot()) buffers_[u] = f->getArg(i);
+          if (kernel_.params[i].slot != u->slot()) continue;
+          llvm::LoadInst* load =
+              b_.CreateLoad(pointer, b_.CreateConstGEP1_64(pointer, f->getArg(0), i));
+          load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+          buffers_[u] = load;
         }
       } else if (u->op == Op::kRegister) {
         llvm::Type* type = llvm::ArrayType::get(LlvmMemoryType(context_, u->dtype),
@@ -97,38 +95,59 @@ class PhaseEmitter {
         buffers_[u] = place;
       }
     }
-    for (unsigned i = 0; i < scratch_.size(); ++i) {
-      buffers_[scratch_[i]] = f->getArg(static_cast<unsigned>(kernel_.params.size()) + i);
+    for (size_t i = 0; i < scratch_.size(); ++i) {
+      buffers_[scratch_[i]] = b_.CreateConstInBoundsGEP1_64(
+          b_.getInt8Ty(), f->getArg(1), static_cast<uint64_t>(scratch_offsets_[i]));
     }
     FindAxes();
-    if (phase_.thread_range != nullptr) {
-      scopes_[0].values[phase_.thread_range] = f->getArg(static_cast<unsigned>(types.size()) - 1);
-    }
+    if (phase_.thread_range != nullptr) scopes_[0].values[phase_.thread_range] = f->getArg(2);
     Statement(phase_.body);
     b_.CreateRetVoid();
+    MarkAliases(*f);
     return f;
   }
 
-  // The function that the runtime calls.
-  llvm::Function* MakeEntry(const std::string& name, llvm::Function* body) {
-    llvm::Type* pointer = b_.getPtrTy();
-    auto* f = llvm::Function::Create(
-        llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, b_.getInt64Ty()}, false),
-        llvm::GlobalValue::ExternalLinkage, name, module_);
-    SetAttributes(f);
-    b_.SetInsertPoint(BasicBlock::Create(context_, "entry", f));
-    std::vector<Value*> arguments;
-    for (unsigned i = 0; i < kernel_.params.size(); ++i) {
-      arguments.push_back(b_.CreateLoad(pointer, b_.CreateConstGEP1_64(pointer, f->getArg(0), i)));
+  // Tells LLVM that accesses of different buffers never touch the same memory.
+  void MarkAliases(llvm::Function& f) {
+    llvm::MDBuilder metadata(context_);
+    llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain("buffers");
+    absl::flat_hash_map<const Value*, llvm::MDNode*> scopes;
+    std::vector<llvm::Metadata*> all;
+    for (const auto& [buffer, pointer] : buffers_) {
+      if (buffer->op == Op::kRegister) continue;
+      scopes[pointer] = metadata.createAnonymousAliasScope(domain);
     }
-    for (int64_t offset : scratch_offsets_) {
-      arguments.push_back(
-          b_.CreateConstGEP1_64(b_.getInt8Ty(), f->getArg(1), static_cast<uint64_t>(offset)));
+    for (const UOp* u : order_) {  // In an order that does not depend on addresses.
+      if (IsBuffer(u->op) && u->op != Op::kRegister) all.push_back(scopes.at(buffers_.at(u)));
     }
-    arguments.push_back(f->getArg(2));
-    b_.CreateCall(body, arguments);
-    b_.CreateRetVoid();
-    return f;
+    for (BasicBlock& block : f) {
+      for (llvm::Instruction& instruction : block) {
+        const Value* pointer = llvm::getLoadStorePointerOperand(&instruction);
+        if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction)) {
+          if (call->getIntrinsicID() == llvm::Intrinsic::masked_load) {
+            pointer = call->getArgOperand(0);
+          } else if (call->getIntrinsicID() == llvm::Intrinsic::masked_store) {
+            pointer = call->getArgOperand(1);
+          }
+        }
+        if (pointer == nullptr) continue;
+        const Value* base = pointer;
+        while (!scopes.contains(base)) {
+          const auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(base);
+          if (address == nullptr) break;
+          base = address->getPointerOperand();
+        }
+        auto own = scopes.find(base);
+        if (own == scopes.end()) continue;
+        std::vector<llvm::Metadata*> others;
+        for (llvm::Metadata* scope : all) {
+          if (scope != own->second) others.push_back(scope);
+        }
+        instruction.setMetadata(llvm::LLVMContext::MD_alias_scope,
+                                llvm::MDNode::get(context_, {own->second}));
+        instruction.setMetadata(llvm::LLVMContext::MD_noalias, llvm::MDNode::get(context_, others));
+      }
+    }
   }
 
   void SetAttributes(llvm::Function* f) {

@@ -1,6 +1,6 @@
 #include "optimizer/measurer.h"
 
-#include <tbb/parallel_for.h>
+#include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
@@ -55,6 +55,13 @@ absl::StatusOr<BuiltKernel> CompileOne(const CompileBatch& batch, const Candidat
 
 }  // namespace
 
+// oneTBB counts the waiting thread as one of its own; it must not cost a compiling one.
+struct Measurer::Parallelism {
+  explicit Parallelism(int cores)
+      : control(tbb::global_control::max_allowed_parallelism, static_cast<size_t>(cores) + 1) {}
+  tbb::global_control control;
+};
+
 struct Measurer::Kept {
   int64_t id = 0;
   std::string image;
@@ -70,7 +77,9 @@ double Median(std::vector<double> values) {
 }
 
 Measurer::Measurer(const Target& target, const MeasureOptions& options)
-    : target_(target), options_(options) {}
+    : target_(target),
+      options_(options),
+      parallelism_(std::make_unique<Parallelism>(target.cores)) {}
 
 Measurer::~Measurer() = default;
 

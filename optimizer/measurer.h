@@ -79,6 +79,7 @@ class Measurer {
 
  private:
   struct Kept;
+  struct Parallelism;
   Measurer(const Target& target, const MeasureOptions& options);
 
   std::vector<absl::StatusOr<BuiltKernel>> CompileAll(const std::vector<Candidate>& candidates,
@@ -88,6 +89,7 @@ class Measurer {
 
   Target target_;
   MeasureOptions options_;
+  std::unique_ptr<Parallelism> parallelism_;
   std::unique_ptr<TimingClient> client_;
   std::vector<Kept> kept_;
   int64_t next_id_ = 0;
