@@ -65,6 +65,7 @@ WideBounds Quotient(Bounds a, Bounds b, bool floor) {
 }
 
 WideBounds FloorRemainder(Bounds a, Bounds b) {
+  if (b == Bounds{0, 0}) return Widen(a);
   if (b.min == b.max && b.min > 0) {
     // All dividends inside one block: the remainder only shifts.
     const Wide q = FloorDivide(a.min, b.min);

@@ -375,6 +375,14 @@ const UOp* CompareNormal(const UOp* u, RuleContext& context) {
   }
   if (form.terms.empty())
     return BoolLike(g, u, less ? 0 < bound : (bound == 0) == (u->op == Op::kEq));
+  // Two things that are compared with each other keep their sides.
+  if (form.terms.size() == 2 && bound == 0 && form.lanes == 1 &&
+      std::abs(form.terms[0].second) == 1 && form.terms[0].second == -form.terms[1].second) {
+    const bool swap = less && form.terms[0].second < 0;
+    const UOp* result = g.Make(less ? Op::kLt : u->op, u->dtype,
+                               {form.terms[swap ? 1 : 0].first, form.terms[swap ? 0 : 1].first});
+    return result == u ? nullptr : result;
+  }
   if (!Fits(bound) || !Fits(-bound)) return nullptr;
   const int64_t sign = form.terms[0].second < 0 ? -1 : 1;
   const UOp* terms = TermsOnly(g, form, sign);

@@ -112,7 +112,13 @@ const UOp* ExtractLane(const UOp* u, RuleContext& context) {
   if (vector->op == Op::kBroadcast && vector->src(0)->dtype.lanes == 1) return vector->src(0);
   if (vector->op == Op::kLanes) return ConstLike(context.graph, u, u->arg.a);
   if (vector->IsConst()) return ConstLike(context.graph, u, vector->arg.a);
-  return nullptr;
+  // One lane of an index is computed as a scalar: it is a sum of lane numbers and broadcasts.
+  if (!IsIndex(u->dtype) || !IsElementwise(vector->op)) return nullptr;
+  Sources scalars;
+  for (const UOp* s : vector->src()) {
+    scalars.push_back(context.graph.Make(Op::kExtract, s->dtype.Scalar(), {s}, u->arg));
+  }
+  return context.graph.Make(vector->op, u->dtype, scalars, vector->arg);
 }
 
 uint64_t ElementwiseRoots() {
