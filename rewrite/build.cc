@@ -105,8 +105,7 @@ const UOp* ReduceIdentity(UOpGraph& g, Op op, DType dtype) {
     return FloatConst(g, dtype, op == Op::kMax ? -infinity : infinity);
   }
   QUERN_CHECK(!IsIndex(dtype));
-  return IntConst(g, dtype,
-                  op == Op::kMax ? MinInteger(dtype.scalar) : MaxInteger(dtype.scalar));
+  return IntConst(g, dtype, op == Op::kMax ? MinInteger(dtype.scalar) : MaxInteger(dtype.scalar));
 }
 
 }  // namespace quern

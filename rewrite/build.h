@@ -12,8 +12,8 @@ namespace quern {
 // they simplify nothing. Binary makers demand equal dtypes (lanes included).
 
 const UOp* IndexConst(UOpGraph& g, int64_t value);
-const UOp* IntConst(UOpGraph& g, DType dtype, int64_t value);  ///< wraps to the type; bool too
-const UOp* FloatConst(UOpGraph& g, DType dtype, double value); ///< rounds to the type
+const UOp* IntConst(UOpGraph& g, DType dtype, int64_t value);   ///< wraps to the type; bool too
+const UOp* FloatConst(UOpGraph& g, DType dtype, double value);  ///< rounds to the type
 /// A constant of any type from a number: rounds for floats, wraps for integers, exact for Index.
 const UOp* NumberConst(UOpGraph& g, DType dtype, double value);
 const UOp* BoolConst(UOpGraph& g, bool value);

@@ -8,8 +8,8 @@
 
 namespace quern {
 
-/// Element types. `kIndex` is a mathematical integer that lowering turns into i32 or i64; `kVoid` is
-/// the type of statements.
+/// Element types. `kIndex` is a mathematical integer that lowering turns into i32 or i64; `kVoid`
+/// is the type of statements.
 enum class ScalarType : uint8_t {
   kVoid,
   kBool,

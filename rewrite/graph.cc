@@ -136,16 +136,16 @@ const UOp* UOpGraph::Make(Op op, DType dtype, std::span<const UOp* const> source
     copied[i] = sources[i];
     child_mask |= OpBit(sources[i]->op);
   }
-  const UOp* made = new (Allocate(sizeof(UOp)))
-      UOp{op,
-          static_cast<uint8_t>(std::min<size_t>(sources.size(), 255)),
-          dtype,
-          next_id_++,
-          static_cast<uint32_t>(sources.size()),
-          child_mask,
-          hash,
-          arg,
-          copied};
+  const UOp* made =
+      new (Allocate(sizeof(UOp))) UOp{op,
+                                      static_cast<uint8_t>(std::min<size_t>(sources.size(), 255)),
+                                      dtype,
+                                      next_id_++,
+                                      static_cast<uint32_t>(sources.size()),
+                                      child_mask,
+                                      hash,
+                                      arg,
+                                      copied};
   const size_t mask = table_.size() - 1;
   size_t i = hash.low & mask;
   while (table_[i] != nullptr) i = (i + 1) & mask;
@@ -195,7 +195,8 @@ std::vector<const UOp*> Toposort(std::span<const UOp* const> roots) {
 }
 
 const UOp* WithSources(UOpGraph& graph, const UOp* u, std::span<const UOp* const> sources) {
-  if (std::equal(sources.begin(), sources.end(), u->sources, u->sources + u->source_count)) return u;
+  if (std::equal(sources.begin(), sources.end(), u->sources, u->sources + u->source_count))
+    return u;
   return graph.Make(u->op, u->dtype, sources, u->arg);
 }
 

@@ -20,11 +20,11 @@ struct Target {
   int cores = 1;                      ///< threads that a kernel may use
   int vector_bytes = 16;              ///< width of a SIMD register
   int vector_registers = 16;
-  int64_t l1_bytes = 32 << 10;   ///< data cache of one core
-  int64_t l2_bytes = 512 << 10;  ///< of one core
-  int64_t l3_bytes = 8 << 20;    ///< shared
-  int64_t shared_memory_bytes = 0;     ///< of one GPU block
-  int64_t max_threads_per_block = 0;   ///< GPU
+  int64_t l1_bytes = 32 << 10;        ///< data cache of one core
+  int64_t l2_bytes = 512 << 10;       ///< of one core
+  int64_t l3_bytes = 8 << 20;         ///< shared
+  int64_t shared_memory_bytes = 0;    ///< of one GPU block
+  int64_t max_threads_per_block = 0;  ///< GPU
 
   bool Has(const std::string& feature) const {
     for (const std::string& f : features) {

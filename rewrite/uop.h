@@ -38,7 +38,7 @@ struct UOp {
   Op op;
   uint8_t source_count_small;  ///< min(source count, 255), to reject patterns early
   DType dtype;
-  uint32_t id;           ///< dense inside its graph; sources have smaller ids
+  uint32_t id;  ///< dense inside its graph; sources have smaller ids
   uint32_t source_count;
   uint64_t child_mask;  ///< OpBit of every direct source
   Hash128 hash;
