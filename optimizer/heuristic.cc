@@ -74,10 +74,21 @@ BestAxis BestReduceLane(const StatementAccesses& reduce) {
   return best;
 }
 
+// The ranges on which the REDUCEs below a statement depend: their tiles are decided there.
+uint64_t ReducedOutputs(const RangeSets& sets, const UOp* node) {
+  uint64_t set = 0;
+  for (const UOp* u : Toposort(node)) {
+    if (u != node && u->op == Op::kReduce) set |= sets.Of(u);
+  }
+  return set;
+}
+
 BestAxis BestOutputLane(const RangeSets& sets, const StatementAccesses& statement,
                         const StatementAccesses* store) {
   BestAxis best;
-  for (const UOp* r : sets.Members(sets.Of(statement.node))) {
+  const bool is_store = statement.node->op == Op::kStore;
+  const uint64_t decided = is_store ? ReducedOutputs(sets, statement.node) : 0;
+  for (const UOp* r : sets.Members(sets.Of(statement.node) & ~decided)) {
     if (r->range_type() != AxisType::kLoop || r->range_size() < 2) continue;
     int score = LaneScore(PatternAlong(statement, r));
     if (store != nullptr) {
@@ -154,10 +165,17 @@ void GroupedReductions(Scheduler& s) {
       if (lane.range == nullptr || lane.score <= 0 || lane.score <= output.score) continue;
       const int64_t vector = VectorLanes(s, reduce);
       const int64_t size = lane.range->range_size();
-      // Without reuse the sum is all there is to do: several registers hide its latency.
-      const bool reuse = PatternAlong(reduce, lane.range).contiguous > 1;
-      int64_t amount = reuse ? Dividing(size, {2 * vector, vector})
-                             : Dividing(size, {4 * vector, 2 * vector, vector});
+      // Independent sums hide the latency of one: several registers here, unless a tile of outputs
+      // (DotTile) will give them.
+      int64_t most = 4 * vector;
+      for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
+        if (r->range_type() != AxisType::kLoop || r->range_size() < 2) continue;
+        if (PatternAlong(reduce, r).fixed > 0) most = std::max(vector, most / 2);
+      }
+      int64_t amount = 0;
+      for (int64_t lanes = most; lanes >= vector && amount == 0; lanes /= 2) {
+        amount = Dividing(size, {lanes});
+      }
       if (amount == 0 && size >= 2 * vector) {
         if (!Try(s, ActionKind::kPadTo, AxisNumber(s, lane.range), vector)) continue;
         changed = true;  // Numbers and sizes are new; the next turn unrolls it.
@@ -331,7 +349,11 @@ void CacheTile(Scheduler& s) {
     for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
       tiled |= r->range_type() == AxisType::kUpcast;
     }
-    for (const UOp* r : reduce.node->src().subspan(1)) depth *= r->range_size();
+    for (const UOp* r : reduce.node->src().subspan(1)) {
+      depth *= r->range_size();
+      // Lanes along the reduced axis read their operands as they lie in memory.
+      if (IsRegisterAxis(r->range_type()) && r->range_size() >= VectorLanes(s, reduce)) depth = 0;
+    }
     if (!tiled || depth < 64) continue;
     // The output loop along which the lane operand is reused most often.
     const UOp* best = nullptr;
