@@ -57,6 +57,9 @@ class MathBuilder {
   /// Value conversion to the type of this builder.
   const UOp* Convert(const UOp* a) const { return Cast(graph_, a, type_); }
 
+  /// The low bits of a word of the other width.
+  const UOp* ConvertBits(const UOp* a) const { return Cast(graph_, a, bits_type()); }
+
   /// Bits of the mantissa that are stored: where the exponent begins.
   int exponent_place() const { return Select(23, 52); }
   int exponent_bias() const { return Select(127, 1023); }
