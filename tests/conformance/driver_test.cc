@@ -130,7 +130,7 @@ TEST_F(DriverTest, ExplainShowsEveryStage) {
                            "linearize", "rules that fired", "define", "assembly"}) {
     EXPECT_THAT(all.out, HasSubstr(part));
   }
-  const Outcome one = with({"--pass", "schedule"});
+  const Outcome one = with({"--pass", "schedule", "--apply", ""});
   EXPECT_THAT(one.out, HasSubstr("for i0 in 64"));
   EXPECT_THAT(one.out, Not(HasSubstr("linearize")));
   const Outcome bad = with({"--pass", "nonsense"});
