@@ -68,6 +68,30 @@ class RandomExpression {
     return Binary(g_, kBinary[Below(14)], Make(type, depth - 1), right);
   }
 
+  /// A vector expression of `lanes` lanes: lane numbers, broadcasts and what is made of them.
+  const UOp* MakeVector(DType type, int lanes, int depth) {
+    const DType wide = type.WithLanes(lanes);
+    const bool index = IsIndex(type);
+    if (depth == 0 || Below(6) == 0) {
+      if (index && Below(2) == 0) return g_.Make(Op::kLanes, wide, {});
+      return g_.Make(Op::kBroadcast, wide, {Make(type, depth)});
+    }
+    if (IsBool(type)) {
+      const UOp* a = MakeVector(kIndexType, lanes, depth - 1);
+      return Binary(g_, Below(2) == 0 ? Op::kLt : Op::kEq, a,
+                    MakeVector(kIndexType, lanes, depth - 1));
+    }
+    if (Below(8) == 0) {
+      return Where(g_, MakeVector(kBoolType, lanes, depth - 1), MakeVector(type, lanes, depth - 1),
+                   MakeVector(type, lanes, depth - 1));
+    }
+    static constexpr Op kBinary[] = {Op::kAdd, Op::kMul,      Op::kSub,     Op::kMax,
+                                     Op::kMin, Op::kFloorDiv, Op::kFloorMod};
+    const UOp* right = Below(2) == 0 ? g_.Make(Op::kConst, wide, {}, Constant(type)->arg)
+                                     : MakeVector(type, lanes, depth - 1);
+    return Binary(g_, kBinary[Below(index ? 7 : 5)], MakeVector(type, lanes, depth - 1), right);
+  }
+
   const std::vector<const UOp*>& ranges() const { return ranges_; }
 
   /// A value for every variable: ranges inside their size, loads anything.
@@ -114,10 +138,11 @@ class RandomExpression {
 };
 
 /// The value of an expression, nullopt if Index arithmetic left 64 bits on the way. Ranges take
-/// their value from `assignment` (by id); the load of slot s, offset o has the bits `Memory(s, o)`.
+/// their value from `assignment` (by id); a load of type t at offset o has the value `memory(t,
+/// o)`. Of a vector, the value of one lane.
 template <typename Memory>
 std::optional<Scalar> ValueOf(const UOp* root, const std::vector<Scalar>& assignment,
-                              const Memory& memory) {
+                              const Memory& memory, int lane = 0) {
   std::vector<Scalar> values(root->id + 1);
   bool overflow = false;
   for (const UOp* u : Toposort(root)) {
@@ -130,6 +155,19 @@ std::optional<Scalar> ValueOf(const UOp* root, const std::vector<Scalar>& assign
       case Op::kRange:
         v = assignment[u->id];
         break;
+      case Op::kLanes:
+        v.i = lane;
+        break;
+      case Op::kBroadcast:
+        v = values[u->src(0)->id];
+        break;
+      case Op::kExtract: {
+        const std::optional<Scalar> extracted =
+            ValueOf(u->src(0), assignment, memory, static_cast<int>(u->arg.a));
+        if (!extracted.has_value()) return std::nullopt;
+        v = *extracted;
+        break;
+      }
       case Op::kParam:
       case Op::kIndex:
         break;

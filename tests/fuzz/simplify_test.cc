@@ -98,6 +98,40 @@ void CheckOne(uint64_t seed) {
   ASSERT_EQ(Simplify(g, simple), simple) << describe();
 }
 
+void CheckVector(uint64_t seed) {
+  UOpGraph g;
+  RandomExpression random(g, seed);
+  static constexpr DType kTypes[] = {kIndexType, kBoolType, kI32Type};
+  const DType type = kTypes[random.Below(3)];
+  const int lanes = 4;
+  const UOp* u = random.MakeVector(type, lanes, 1 + static_cast<int>(random.Below(4)));
+  if (random.Below(4) == 0) {
+    u = g.Make(Op::kExtract, type, {u}, {static_cast<int64_t>(random.Below(lanes)), 0});
+  }
+  const UOp* simple = Simplify(g, u);
+  ASSERT_TRUE(simple->dtype == u->dtype) << "QUERN_FUZZ_SEED=" << seed;
+  for (int i = 0; i < 12; ++i) {
+    const Memory memory{seed * 16 + static_cast<uint64_t>(i)};
+    const std::vector<Scalar> assignment = random.Assignment(u);
+    const std::optional<Scalar> expected = ValueOf(u, assignment, memory, i % lanes);
+    const std::optional<Scalar> value = ValueOf(simple, assignment, memory, i % lanes);
+    if (!expected.has_value() || !value.has_value()) continue;
+    ASSERT_TRUE(SameValue(type.scalar, *expected, *value)) << "QUERN_FUZZ_SEED=" << seed << "\n"
+                                                           << ExpressionText(u) << "\n"
+                                                           << ExpressionText(simple);
+  }
+  ASSERT_EQ(Simplify(g, simple), simple) << "QUERN_FUZZ_SEED=" << seed << "\n"
+                                         << ExpressionText(simple) << "\n"
+                                         << ExpressionText(Simplify(g, simple));
+}
+
+TEST(SimplifyFuzz, SimplifiedVectorsEqualUnsimplified) {
+  for (uint64_t seed = FirstSeed(); seed < FirstSeed() + SeedCount(); ++seed) {
+    CheckVector(seed);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST(SimplifyFuzz, SimplifiedEqualsUnsimplified) {
   for (uint64_t seed = FirstSeed(); seed < FirstSeed() + SeedCount(); ++seed) {
     CheckOne(seed);
