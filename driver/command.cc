@@ -11,7 +11,9 @@ int RunQuern(int argc, char** argv) {
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::help);
   CommandAction action;
+  AddRunCommand(app, action);
   AddExplainCommand(app, action);
+  AddBenchCommand(app, action);
   AddRulesCommand(app, action);
   AddCacheCommand(app, action);
   AddDevicesCommand(app, action);
