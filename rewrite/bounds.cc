@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "rewrite/wide_integer.h"
+
 namespace quern {
 namespace {
-
-// Ends of intervals are combined in 128 bits, where nothing that is made of two of them overflows.
-using Wide = __int128;
 
 struct WideBounds {
   Wide min;
@@ -36,11 +35,6 @@ WideBounds Product(Bounds a, Bounds b) {
                           Wide{a.max} * b.max};
   return {*std::min_element(std::begin(corners), std::end(corners)),
           *std::max_element(std::begin(corners), std::end(corners))};
-}
-
-Wide FloorDivide(Wide a, Wide b) {
-  const Wide q = a / b;
-  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
 
 // A quotient is monotone in each argument while the other is fixed and the divisor keeps its sign,

@@ -4,6 +4,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "rewrite/build.h"
+#include "rewrite/wide_integer.h"
 
 namespace quern {
 namespace {
@@ -177,7 +178,6 @@ bool AddScaled(LinearForm& a, const LinearForm& b, int64_t factor) {
 }
 
 Bounds LinearBounds(const LinearForm& form, BoundsAnalysis& bounds) {
-  using Wide = __int128;
   Wide low = form.constant;
   Wide high = form.constant;
   for (const auto& [term, factor] : form.terms) {

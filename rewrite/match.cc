@@ -4,11 +4,10 @@
 #include <cmath>
 
 #include "rewrite/fold.h"
+#include "rewrite/wide_integer.h"
 
 namespace quern {
 namespace {
-
-using Wide = __int128;
 
 bool Fits(Domain domain, ScalarType s) {
   switch (domain) {

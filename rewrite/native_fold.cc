@@ -6,10 +6,6 @@
 namespace quern {
 namespace {
 
-const UOp* ConstLike(UOpGraph& g, const UOp* like, int64_t value) {
-  return g.Make(Op::kConst, like->dtype, {}, {value, 0});
-}
-
 const UOp* Fold(const UOp* u, RuleContext& context) { return FoldConstant(context.graph, u); }
 
 // A node whose interval is one number is that number.

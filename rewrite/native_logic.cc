@@ -14,10 +14,6 @@ namespace {
 
 constexpr size_t kMaxClauses = 1 << 14;
 
-const UOp* ConstLike(UOpGraph& g, const UOp* like, int64_t value) {
-  return g.Make(Op::kConst, like->dtype, {}, {value, 0});
-}
-
 // `terms < bound` or `bound < terms` on Index, the normal spellings of a comparison.
 struct Half {
   const UOp* terms = nullptr;

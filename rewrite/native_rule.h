@@ -27,9 +27,16 @@ struct NativeRule {
   std::string_view reason;
 };
 
+/// The constant of the type of `like`, lanes included, with these bits.
+inline const UOp* ConstLike(UOpGraph& g, const UOp* like, int64_t value) {
+  return g.Make(Op::kConst, like->dtype, {}, {value, 0});
+}
+
 std::span<const NativeRule> NativeFoldRules();       ///< constants and casts
 std::span<const NativeRule> NativeBoundsRules();     ///< intervals of one number
-std::span<const NativeRule> NativeIndexRules();      ///< sums, div and mod, comparisons of Index
+std::span<const NativeRule> NativeSumRules();        ///< sums of Index
+std::span<const NativeRule> NativeDivisionRules();   ///< quotients and remainders of Index
+std::span<const NativeRule> NativeCompareRules();    ///< comparisons of Index
 std::span<const NativeRule> NativeLogicRules();      ///< chains of and, or, min, max
 std::span<const NativeRule> NativeStructureRules();  ///< gates, loops, reductions, vectors
 

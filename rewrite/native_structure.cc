@@ -11,10 +11,6 @@ namespace {
 
 using Sources = absl::InlinedVector<const UOp*, 8>;
 
-const UOp* ConstLike(UOpGraph& g, const UOp* like, int64_t value) {
-  return g.Make(Op::kConst, like->dtype, {}, {value, 0});
-}
-
 const UOp* EmptyBlock(UOpGraph& g) { return g.Make(Op::kBlock, kVoidType, {}); }
 
 bool HasConstGate(const UOp* index, bool value) {

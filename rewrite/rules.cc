@@ -19,8 +19,12 @@ std::span<const RuleTable> AllRuleTables() {
 
 std::span<const NativeRuleTable> AllNativeRuleTables() {
   static const NativeRuleTable tables[] = {
-      {"fold", NativeFoldRules()},           {"bounds", NativeBoundsRules()},
-      {"index", NativeIndexRules()},         {"logic", NativeLogicRules()},
+      {"fold", NativeFoldRules()},
+      {"bounds", NativeBoundsRules()},
+      {"sum", NativeSumRules()},
+      {"division", NativeDivisionRules()},
+      {"compare", NativeCompareRules()},
+      {"logic", NativeLogicRules()},
       {"structure", NativeStructureRules()},
   };
   return tables;

@@ -13,7 +13,8 @@ RuleSet MakeRules(bool float_reassoc) {
                   RuleSet(IndexCompareRules()) + RuleSet(RingRules()) + RuleSet(IntegerRules()) +
                   RuleSet(FloatRules());
   if (float_reassoc) rules = rules + RuleSet(FloatReassocRules());
-  return rules + RuleSet(NativeBoundsRules()) + RuleSet(NativeIndexRules()) +
+  return rules + RuleSet(NativeBoundsRules()) + RuleSet(NativeSumRules()) +
+         RuleSet(NativeDivisionRules()) + RuleSet(NativeCompareRules()) +
          RuleSet(NativeLogicRules()) + RuleSet(NativeStructureRules());
 }
 
