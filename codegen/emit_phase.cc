@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "codegen/access.h"
 #include "codegen/emit_arithmetic.h"
+#include "codegen/emit_matrix.h"
 #include "codegen/emit_memory.h"
 #include "rewrite/bounds.h"
 #include "rewrite/graph.h"
@@ -380,6 +381,13 @@ class PhaseEmitter {
         return EmitHorizontal(b_, u->reduce_op(), u->src(0)->dtype, Get(u->src(0)));
       case Op::kExtract:
         return b_.CreateExtractElement(Get(u->src(0)), static_cast<uint64_t>(u->arg.a));
+      case Op::kInterleave: {
+        std::vector<Value*> parts;
+        for (const UOp* s : u->src()) parts.push_back(Get(s));
+        return EmitInterleave(b_, parts);
+      }
+      case Op::kMatrix:
+        return EmitMatrix(b_, u, Get(u->src(0)), Get(u->src(1)), Get(u->src(2)));
       case Op::kLoad: {
         const Access access = ReadAccess(u->src(0));
         AccessValues values = Locate(access, u->dtype);

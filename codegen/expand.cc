@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
+#include "codegen/matrix_instructions.h"
 #include "rewrite/build.h"
 #include "rewrite/linear.h"
 #include "rewrite/range_sets.h"
@@ -26,6 +27,7 @@ class StatementExpander {
         lane_bit_ = bit;
       } else if (IsRegisterAxis(r->range_type())) {
         unrolled_bits_ |= bit;
+        if (r->range_type() == AxisType::kWarp) matrix_bit_ |= bit;
       }
     }
   }
@@ -220,6 +222,9 @@ class StatementExpander {
     }
     std::vector<const UOp*> terms;
     std::vector<int64_t> inner = values;
+    if (start != nullptr && (closed & matrix_bit_) != 0) {
+      if (const UOp* sum = ExpandMatrix(u, start, closed, inner)) return sum;
+    }
     ForEach(closed & unrolled_bits_, inner, [&] { terms.push_back(Copy(u->src(0), inner)); });
     if (start != nullptr) {
       for (const UOp* t : terms) {
@@ -244,12 +249,48 @@ class StatementExpander {
     return result;
   }
 
+  // A sum of products by matrix instructions; nullptr if the accumulator has not enough lanes.
+  const UOp* ExpandMatrix(const UOp* u, const UOp* start, uint64_t closed,
+                          std::vector<int64_t>& values) {
+    absl::StatusOr<MatrixFactors> factors = MatchMatrixProduct(u->src(0));
+    if (!factors.ok()) return nullptr;
+    const MatrixInstruction& instruction = MatrixInstructions()[factors->instruction];
+    const int64_t registers = lane_ == nullptr ? 0 : Width() / instruction.lanes;
+    if (registers == 0 || Width() % instruction.lanes != 0) return nullptr;
+    if ((registers & (registers - 1)) != 0) return nullptr;  // They are joined pairwise.
+    const uint64_t others = closed & unrolled_bits_ & ~matrix_bit_;
+    const UOp* sum = Vector(start);
+    ForEach(others, values, [&] {
+      const UOp* a = Group(factors->a, instruction.group, values);
+      const UOp* b = Group(factors->b, instruction.group, values);
+      sum = g_.Make(Op::kMatrix, sum->dtype, {sum, a, b}, {factors->instruction, 0});
+    });
+    return sum;
+  }
+
+  // The copies of one factor along the axis of the instruction, side by side in each lane.
+  const UOp* Group(const UOp* factor, int size, std::vector<int64_t>& values) {
+    std::vector<const UOp*> parts;
+    bool vector = false;
+    ForEach(matrix_bit_, values, [&] {
+      parts.push_back(Copy(factor, values));
+      vector |= parts.back()->dtype.lanes != 1;
+    });
+    QUERN_CHECK(static_cast<int>(parts.size()) == size);
+    if (vector) {
+      for (const UOp*& p : parts) p = Vector(p);
+    }
+    const int lanes = size * (vector ? Width() : 1);
+    return g_.Make(Op::kInterleave, factor->dtype.WithLanes(lanes), parts);
+  }
+
   UOpGraph& g_;
   const UOp* store_;
   RangeSets sets_;
   const UOp* lane_ = nullptr;
   uint64_t lane_bit_ = 0;
   uint64_t unrolled_bits_ = 0;
+  uint64_t matrix_bit_ = 0;  // the axis that a matrix instruction sums
   absl::flat_hash_set<const UOp*> chained_;
   std::vector<std::vector<const UOp*>> copies_;  // by node id
 };

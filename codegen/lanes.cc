@@ -67,6 +67,7 @@ const UOp* Best(const Scores& scores) {
   int best_score = 0;
   for (const auto& [range, score] : scores) {
     if (range->range_size() < 2 || score <= 0) continue;
+    if (range->range_type() == AxisType::kWarp) continue;
     const bool better = best == nullptr || score > best_score ||
                         (score == best_score && range->range_size() > best->range_size());
     if (better) {

@@ -38,7 +38,11 @@ constexpr std::array<Pass, 10> kPasses = {{
      [](PassContext& c, const UOp* s) { return Linearize(c.graph, s); }, Form::kStatements},
     {"split-loops", "cut loops so that only their ends carry masks",
      [](PassContext& c, const UOp* s) {
-       return SplitLoops(c.graph, Simplify(c.graph, s, c.simplify), c.simplify);
+       // The functions of "math" round by adding and taking away a constant: nothing may
+       // reassociate that.
+       SimplifyOptions exact = c.simplify;
+       exact.float_reassoc = false;
+       return SplitLoops(c.graph, Simplify(c.graph, s, exact), exact);
      },
      Form::kStatements},
     {"expand", "unroll register axes and make lanes vectors",

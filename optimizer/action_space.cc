@@ -73,7 +73,9 @@ std::vector<Action> Proposals(const Scheduler& s) {
       }
     }
   }
-  actions.push_back({ActionKind::kTensorCore, 0, 0});
+  for (size_t i = 0; i < s.reduce_axes().size(); ++i) {
+    actions.push_back({ActionKind::kTensorCore, static_cast<int>(i), 0});
+  }
   return actions;
 }
 

@@ -40,6 +40,7 @@ int64_t VectorLanes(const Scheduler& s, const StatementAccesses& accesses) {
   auto look = [&](const UOp* u) { bytes = std::max(bytes, ByteSize(u->dtype.scalar)); };
   look(accesses.node->op == Op::kReduce ? accesses.node : accesses.node->src(1));
   for (const UOp* load : accesses.loads) look(load);
+  // A matrix instruction has the lanes of its accumulator, whatever its operands.
   return s.target().vector_bytes / bytes;
 }
 
@@ -49,7 +50,8 @@ bool HasRegisterAxis(const RangeSets& sets, const UOp* node) {
     for (const UOp* r : node->src().subspan(1)) set |= sets.Bit(r);
   }
   for (const UOp* r : sets.Members(set)) {
-    if (IsRegisterAxis(r->range_type())) return true;
+    // The axis of a matrix instruction leaves lanes and rows open.
+    if (IsRegisterAxis(r->range_type()) && r->range_type() != AxisType::kWarp) return true;
   }
   return false;
 }
@@ -153,6 +155,9 @@ void SplitForThreads(Scheduler& s) {
 // end.
 void GroupedReductions(Scheduler& s) {
   SplitForThreads(s);
+  for (const Axis& a : s.axes()) {
+    if (a.type == AxisType::kWarp) return;  // The lanes belong to the outputs.
+  }
   for (bool changed = true; changed;) {
     changed = false;
     const RangeSets sets(s.kernel());
@@ -306,7 +311,7 @@ void DotTile(Scheduler& s) {
     if (reduce.node->op != Op::kReduce) continue;
     bool over_registers = false;
     for (const UOp* r : reduce.node->src().subspan(1)) {
-      over_registers |= IsRegisterAxis(r->range_type());
+      over_registers |= IsRegisterAxis(r->range_type()) && r->range_type() != AxisType::kWarp;
     }
     if (!over_registers) continue;
     std::vector<const UOp*> tile;

@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "codegen/matrix_instructions.h"
 #include "codegen/stage.h"
 #include "rewrite/build.h"
 #include "rewrite/concat.h"
@@ -31,7 +32,8 @@ absl::flat_hash_set<const UOp*> ReducedRanges(const UOp* kernel) {
 }
 
 bool CountsReduceAxes(ActionKind kind) {
-  return kind == ActionKind::kUnroll || kind == ActionKind::kGroup || kind == ActionKind::kGroupTop;
+  return kind == ActionKind::kUnroll || kind == ActionKind::kGroup ||
+         kind == ActionKind::kGroupTop || kind == ActionKind::kTensorCore;
 }
 
 std::string Describe(const Axis& axis, int number) {
@@ -54,7 +56,7 @@ void Scheduler::Refresh() {
   reduce_axes_.clear();
   for (const UOp* r : sets.ranges()) {
     const Axis axis = {r, r->range_size(), r->range_type(), reduced.contains(r)};
-    if (axis.reduce && axis.type != AxisType::kUnroll) {
+    if (axis.reduce && axis.type != AxisType::kUnroll && axis.type != AxisType::kWarp) {
       reduce_axes_.push_back(static_cast<int>(axes_.size()));
     }
     axes_.push_back(axis);
@@ -302,6 +304,35 @@ absl::Status Scheduler::ApplyPad(const Action& action) {
   return absl::OkStatus();
 }
 
+absl::Status Scheduler::ApplyTensorCore(const Action& action, int number) {
+  const Axis axis = axes_[number];
+  if (axis.type != AxisType::kReduce) {
+    return Refuse(action, Concat(Describe(axis, number), " is no plain reduce loop"));
+  }
+  for (const Axis& other : axes_) {
+    if (other.type == AxisType::kWarp) return Refuse(action, "the kernel uses matrix instructions");
+  }
+  absl::StatusOr<MatrixFactors> factors = absl::NotFoundError("the axis is not reduced");
+  for (const UOp* u : Toposort(kernel_)) {
+    if (u->op != Op::kReduce) continue;
+    const std::span<const UOp* const> ranges = u->src().subspan(1);
+    if (std::find(ranges.begin(), ranges.end(), axis.range) == ranges.end()) continue;
+    if (u->reduce_op() != Op::kAdd) return Refuse(action, "the reduction is no sum");
+    factors = MatchMatrixProduct(u->src(0), target_);
+    if (!factors.ok()) return Refuse(action, std::string(factors.status().message()));
+  }
+  if (!factors.ok()) return Refuse(action, std::string(factors.status().message()));
+  const int group = MatrixInstructions()[factors->instruction].group;
+  if (axis.size % group != 0) {
+    return Refuse(action, Concat("the size ", axis.size, " is no multiple of ", group));
+  }
+  Split split;
+  split.type = AxisType::kWarp;
+  split.position = static_cast<int>(axes_.size());
+  ApplySplit(number, group, split);
+  return absl::OkStatus();
+}
+
 absl::Status Scheduler::Apply(const Action& action) {
   if (action.kind == ActionKind::kNoLocals) {
     if (no_locals()) return Refuse(action, "it holds already");
@@ -312,11 +343,14 @@ absl::Status Scheduler::Apply(const Action& action) {
     actions_.push_back(action);
     return absl::OkStatus();
   }
-  if (action.kind == ActionKind::kTensorCore) {
-    return Refuse(action, "this target has no matrix instruction for the kernel");
-  }
   absl::StatusOr<int> number = FindAxis(action);
   if (!number.ok()) return number.status();
+  if (action.kind == ActionKind::kTensorCore) {
+    if (absl::Status s = ApplyTensorCore(action, *number); !s.ok()) return s;
+    Refresh();
+    actions_.push_back(action);
+    return absl::OkStatus();
+  }
   if (action.kind == ActionKind::kSwap || action.kind == ActionKind::kPadTo) {
     absl::Status status = action.kind == ActionKind::kSwap ? ApplySwap(action) : ApplyPad(action);
     if (!status.ok()) return status;
@@ -334,7 +368,8 @@ absl::Status Scheduler::Apply(const Action& action) {
     case ActionKind::kUpcast:
       split.type = AxisType::kUpcast;
       split.position = static_cast<int>(axes_.size());
-      while (split.position > 0 && axes_[split.position - 1].type == AxisType::kUnroll) {
+      while (split.position > 0 && (axes_[split.position - 1].type == AxisType::kUnroll ||
+                                    axes_[split.position - 1].type == AxisType::kWarp)) {
         --split.position;
       }
       break;

@@ -35,6 +35,7 @@ struct Axis {
 /// | GROUP | inner part (registers), right before the axis |
 /// | GROUPTOP | outer part (blocks), right before the axis |
 /// | THREAD | outer part, first |
+/// | TC | inner part as large as the instruction's group, last |
 class Scheduler {
  public:
   Scheduler(UOpGraph& graph, const UOp* kernel, const Target& target);
@@ -71,6 +72,7 @@ class Scheduler {
   void Renumber(const std::vector<const UOp*>& order, const UOp* replaced, const UOp* value);
   absl::Status ApplySwap(const Action& action);
   absl::Status ApplyPad(const Action& action);
+  absl::Status ApplyTensorCore(const Action& action, int axis);
 
   UOpGraph& graph_;
   const UOp* kernel_;

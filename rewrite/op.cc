@@ -60,6 +60,7 @@ constexpr std::array<OpInfo, kOpCount> kOps = {{
     {"broadcast", 1, 1, no, no, no, no},
     {"horizontal", 1, 1, no, no, no, no},
     {"extract", 1, 1, no, no, no, no},
+    {"interleave", 1, kAny, no, no, no, no},
     {"matrix", 3, 3, no, no, no, no},
     {"loop", 2, kAny, no, no, no, yes},
     {"block", 0, kAny, no, no, no, yes},

@@ -64,7 +64,8 @@ enum class Op : uint8_t {
   kBroadcast,   ///< (scalar): the same value in every lane
   kHorizontal,  ///< (vector): all lanes combined by arg.a, giving arg.b lanes (1 = a scalar)
   kExtract,     ///< (vector): lane arg.a
-  kMatrix,      ///< (accumulator, a, b): one matrix instruction; arg.a is its number in the target
+  kInterleave,  ///< (vector…): lane 0 of each, then lane 1 of each, …
+  kMatrix,      ///< (accumulator, a, b): lane l gains Σ_i a[l·g+i]·b[l·g+i]; arg.a: instruction
   // Statements (dtype void).
   kLoop,   ///< (range, statement…): the statements for each value of the range
   kBlock,  ///< (statement…): in order
@@ -101,7 +102,7 @@ enum class AxisType : uint8_t {
   kGlobal,       ///< GPU grid
   kThread,       ///< CPU threads
   kLocal,        ///< inside a cache tile; GPU block
-  kWarp,         ///< lanes of a matrix instruction
+  kWarp,         ///< the axis that a matrix instruction sums; lanes of one on a GPU
   kGroupTop,     ///< blocks of a reduction cut at the top
   kGroupReduce,  ///< partial accumulators of a two-stage reduction, in registers on a CPU
   kReduce,
@@ -116,12 +117,12 @@ std::optional<AxisType> ParseAxisType(std::string_view name);
 /// Register axes become SIMD lanes or unrolled copies and are never loops.
 inline bool IsRegisterAxis(AxisType t) {
   return t == AxisType::kUpcast || t == AxisType::kUnroll || t == AxisType::kGroupReduce ||
-         t == AxisType::kLane;
+         t == AxisType::kLane || t == AxisType::kWarp;
 }
 /// Axes that belong to a reduction, as actions count them.
 inline bool IsReduceAxis(AxisType t) {
   return t == AxisType::kReduce || t == AxisType::kUnroll || t == AxisType::kGroupReduce ||
-         t == AxisType::kGroupTop;
+         t == AxisType::kGroupTop || t == AxisType::kWarp;
 }
 
 }  // namespace quern

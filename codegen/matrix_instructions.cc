@@ -1,0 +1,63 @@
+#include "codegen/matrix_instructions.h"
+
+#include <array>
+
+#include "rewrite/concat.h"
+
+namespace quern {
+namespace {
+
+constexpr std::array<MatrixInstruction, 2> kInstructions = {{
+    {"vdpbf16ps", "avx512bf16", 2, 16, ScalarType::kBF16, ScalarType::kBF16, ScalarType::kF32},
+    {"vpdpbusd", "avx512vnni", 4, 16, ScalarType::kU8, ScalarType::kI8, ScalarType::kI32},
+}};
+
+// Looks through conversions to wider integers that keep the value.
+const UOp* Narrowest(const UOp* x) {
+  while (x->op == Op::kCast && IsInteger(x->dtype) && IsInteger(x->src(0)->dtype)) {
+    const ScalarType from = x->src(0)->dtype.scalar;
+    const ScalarType to = x->dtype.scalar;
+    const bool keeps = BitWidth(from) < BitWidth(to) && (IsUnsigned(from) || IsSigned(to));
+    if (!keeps) break;
+    x = x->src(0);
+  }
+  return x;
+}
+
+}  // namespace
+
+std::span<const MatrixInstruction> MatrixInstructions() { return kInstructions; }
+
+absl::StatusOr<MatrixFactors> MatchMatrixProduct(const UOp* value) {
+  if (value->op != Op::kMul || value->src(0)->op != Op::kCast || value->src(1)->op != Op::kCast) {
+    return absl::FailedPreconditionError("what is summed is no product of two widened operands");
+  }
+  const UOp* x = Narrowest(value->src(0)->src(0));
+  const UOp* y = Narrowest(value->src(1)->src(0));
+  for (size_t i = 0; i < kInstructions.size(); ++i) {
+    const MatrixInstruction& m = kInstructions[i];
+    if (value->dtype.scalar != m.accumulator) continue;
+    if (x->dtype.scalar == m.a && y->dtype.scalar == m.b) {
+      return MatrixFactors{static_cast<int>(i), x, y};
+    }
+    if (x->dtype.scalar == m.b && y->dtype.scalar == m.a) {
+      return MatrixFactors{static_cast<int>(i), y, x};
+    }
+  }
+  return absl::FailedPreconditionError(Concat("no instruction multiplies ", DTypeName(x->dtype),
+                                              " by ", DTypeName(y->dtype), " into ",
+                                              DTypeName(value->dtype)));
+}
+
+absl::StatusOr<MatrixFactors> MatchMatrixProduct(const UOp* value, const Target& target) {
+  absl::StatusOr<MatrixFactors> factors = MatchMatrixProduct(value);
+  if (!factors.ok()) return factors;
+  const MatrixInstruction& m = kInstructions[factors->instruction];
+  if (!target.Has(std::string(m.feature))) {
+    return absl::FailedPreconditionError(
+        Concat("this CPU lacks ", m.feature, ", which ", m.name, " needs"));
+  }
+  return factors;
+}
+
+}  // namespace quern

@@ -1,0 +1,47 @@
+#ifndef QUERN_CODEGEN_MATRIX_INSTRUCTIONS_H_
+#define QUERN_CODEGEN_MATRIX_INSTRUCTIONS_H_
+
+#include <span>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "rewrite/target.h"
+#include "rewrite/uop.h"
+
+namespace quern {
+
+/// A dot-product instruction of a CPU: each lane of the accumulator gains the sum of `group`
+/// products of neighbouring elements,
+///
+///     accumulator[l] += Σ_{i < group} a[l·group + i] · b[l·group + i]
+///
+/// Source: Intel 64 and IA-32 Architectures Software Developer's Manual, VDPBF16PS and VPDPBUSD.
+/// VDPBF16PS takes subnormal inputs as zero and rounds to nearest even; VPDPBUSD wraps.
+struct MatrixInstruction {
+  std::string_view name;
+  std::string_view feature;  ///< of LLVM's target
+  int group;
+  int lanes;  ///< of the accumulator
+  ScalarType a;
+  ScalarType b;
+  ScalarType accumulator;
+};
+
+std::span<const MatrixInstruction> MatrixInstructions();
+
+/// The two factors of a product that an instruction can sum, `a` and `b` in its order.
+struct MatrixFactors {
+  int instruction = -1;  ///< index into MatrixInstructions()
+  const UOp* a = nullptr;
+  const UOp* b = nullptr;
+};
+
+/// Reads `value` as the product of two widened operands of one of the instructions that the target
+/// has. Errors say what is missing: the form, the types, or the CPU's feature.
+absl::StatusOr<MatrixFactors> MatchMatrixProduct(const UOp* value, const Target& target);
+/// The same whatever the target has.
+absl::StatusOr<MatrixFactors> MatchMatrixProduct(const UOp* value);
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_MATRIX_INSTRUCTIONS_H_
