@@ -123,6 +123,12 @@ const StatementAccesses* FindStore(const std::vector<StatementAccesses>& all) {
 // --- Steps ---
 
 void MatrixInstructions(Scheduler& s) {
+  // VDPBF16PS runs at half the speed of f32 products on Intel's cores and at twice on AMD's: see
+  // docs/decisions.md. The search may still choose it.
+  const bool slow_bf16 = s.target().llvm_cpu.rfind("znver", 0) != 0;
+  for (const UOp* u : Toposort(s.kernel())) {
+    if (u->op == Op::kLoad && u->dtype.scalar == ScalarType::kBF16 && slow_bf16) return;
+  }
   for (size_t i = 0; i < s.reduce_axes().size(); ++i) {
     if (Try(s, ActionKind::kTensorCore, static_cast<int>(i), 0)) return;
   }
