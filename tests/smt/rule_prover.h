@@ -40,8 +40,7 @@ class RuleProver {
     for (const Theory& theory : Theories(rule)) {
       const bool required = IsRequired(theory);
       std::string counterexample;
-      switch (Ask(rule, theory, {}, required ? kMilliseconds : kOptionalMilliseconds,
-                  &counterexample)) {
+      switch (Ask(rule, theory, {}, required ? kEffort : kOptionalEffort, &counterexample)) {
         case z3::unsat:
           if (!theory.fused) proved.push_back(theory.Name());
           continue;
@@ -64,9 +63,12 @@ class RuleProver {
   }
 
  private:
-  static constexpr unsigned kMilliseconds = 1000;
-  static constexpr unsigned kOptionalMilliseconds = 100;
-  static constexpr unsigned kGridMilliseconds = 500;
+  // Effort in the solver's own units, so that the answer does not depend on how busy the machine
+  // is; a few million are a second.
+  static constexpr unsigned kEffort = 3000000;
+  static constexpr unsigned kOptionalEffort = 300000;
+  static constexpr unsigned kGridEffort = 1000000;
+  static constexpr unsigned kMostMilliseconds = 30000;
   static constexpr int kGridCases = 200;
   static constexpr int kTestCases = 20000;
 
@@ -109,13 +111,14 @@ class RuleProver {
   }
 
   static z3::check_result Ask(const Rule& rule, const Theory& theory, const FixedConstants& fixed,
-                              unsigned milliseconds, std::string* counterexample) {
+                              unsigned effort, std::string* counterexample) {
     // A context of its own, so that one hard rule does not slow down the next.
     z3::context context;
     try {
       z3::solver solver(context);
       z3::params params(context);
-      params.set("timeout", milliseconds);
+      params.set("rlimit", effort);
+      params.set("timeout", kMostMilliseconds);
       solver.set(params);
       solver.add(RuleFormula(context, rule, theory, fixed).Counterexample());
       const z3::check_result result = solver.check();
@@ -146,7 +149,7 @@ class RuleProver {
       Theory small = theory;
       small.width = 8;
       std::string counterexample;
-      const z3::check_result result = Ask(rule, small, {}, 8 * kMilliseconds, &counterexample);
+      const z3::check_result result = Ask(rule, small, {}, 8 * kEffort, &counterexample);
       if (result == z3::sat) return {Certainty::kRefuted, counterexample};
       if (result == z3::unsat) return {Certainty::kGrid, "proved for an 8-bit float only"};
     }
@@ -165,7 +168,7 @@ class RuleProver {
     auto solve = [&](const FixedConstants& fixed) -> std::optional<Verdict> {
       ++cases;
       std::string counterexample;
-      const z3::check_result result = Ask(rule, theory, fixed, kGridMilliseconds, &counterexample);
+      const z3::check_result result = Ask(rule, theory, fixed, kGridEffort, &counterexample);
       if (result == z3::unsat) return std::nullopt;
       if (result == z3::sat) return Verdict{Certainty::kRefuted, counterexample};
       return Verdict{Certainty::kTested, ""};
