@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "optimizer/heuristic.h"
 #include "optimizer/scheduler.h"
 #include "rewrite/text.h"
 #include "rewrite/verify.h"
@@ -41,13 +42,18 @@ class KernelFuzzer {
  public:
   explicit KernelFuzzer(CpuDevice& device) : device_(device) {}
 
-  // "" if the kernel of this seed is right.
-  std::string Run(uint64_t seed) {
+  // "" if the kernel of this seed is right under random actions, or under the heuristic's.
+  std::string Run(uint64_t seed, bool heuristic) {
     UOpGraph g;
     const RandomKernel kernel = KernelGenerator(g, seed).Make();
     Random random(~seed);
     Scheduler scheduler(g, kernel.sink, device_.target());
-    ApplyRandomActions(scheduler, random, static_cast<int>(random.Below(7)));
+    if (heuristic) {
+      current_case = Concat("seed ", seed, "\nactions of the heuristic\n", ToText(kernel.sink));
+      ApplyHeuristic(scheduler);
+    } else {
+      ApplyRandomActions(scheduler, random, static_cast<int>(random.Below(7)));
+    }
     actions_ += static_cast<int>(scheduler.actions().size());
     const UOp* scheduled = scheduler.kernel();
     current_case = Concat("seed ", seed, "\nactions ", ActionsToString(scheduler.actions()), "\n",
@@ -89,21 +95,28 @@ class KernelFuzzer {
   int actions_ = 0;
 };
 
-TEST(KernelsTest, CompiledKernelsGiveWhatTheInterpreterGives) {
+void FuzzKernels(uint64_t count, bool heuristic) {
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(signal, ReportAndDie);
   const absl::StatusOr<std::unique_ptr<CpuDevice>> device = CpuDevice::Create();
   ASSERT_TRUE(device.ok()) << device.status();
   KernelFuzzer fuzzer(**device);
-  const FuzzSeeds seeds = ReadFuzzSeeds(2000);
+  const FuzzSeeds seeds = ReadFuzzSeeds(count);
   int failures = 0;
   for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count && failures < 5; ++seed) {
-    const std::string wrong = fuzzer.Run(seed);
-    EXPECT_EQ(wrong, "");
-    failures += !wrong.empty();
+    const std::string wrong = fuzzer.Run(seed, heuristic);
+    if (wrong.empty()) continue;
+    ++failures;
+    ADD_FAILURE() << wrong;
   }
   // Not a test of kernels without actions by mistake.
-  if (seeds.count >= 100) EXPECT_GT(fuzzer.actions(), static_cast<int>(seeds.count));
+  if (failures == 0 && seeds.count >= 100) {
+    EXPECT_GT(fuzzer.actions(), static_cast<int>(seeds.count / 2));
+  }
 }
+
+TEST(KernelsTest, RandomActions) { FuzzKernels(2000, false); }
+
+TEST(KernelsTest, HeuristicActions) { FuzzKernels(500, true); }
 
 }  // namespace
 }  // namespace quern
