@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
 #include <thread>
 #include <vector>
+
+#include "runtime/aligned_memory.h"
 
 namespace quern {
 namespace {
@@ -118,28 +119,43 @@ double MeasurePeakFlops(DType dtype, int threads) {
 }
 
 double MeasureBandwidth(int threads, int64_t cache_bytes) {
+  typedef float Vector [[gnu::vector_size(64)]];
   threads = std::max(threads, 1);
   // Three arrays, together at least four times the last cache.
   const int64_t bytes = std::clamp<int64_t>(cache_bytes * 4 / 3, 32 << 20, 256 << 20);
-  const int64_t count = bytes / 4 / threads * threads;
-  const auto array = [&] { return std::make_unique_for_overwrite<float[]>(count); };
-  const auto a = array(), b = array(), c = array();
-  const int64_t part = count / threads;
+  const int64_t part = bytes / 64 / threads;
+  AlignedMemory memory[3];
+  Vector* array[3];
+  for (int i = 0; i < 3; ++i) {
+    memory[i] = AllocateAligned(part * threads * 64);
+    if (memory[i] == nullptr) return 0;
+    array[i] = static_cast<Vector*>(memory[i].get());
+  }
   // Each thread first touches what it will use.
   OnThreads(threads, [&](int t) {
-    std::fill_n(a.get() + t * part, part, 0.0f);
-    std::fill_n(b.get() + t * part, part, 1.0f);
-    std::fill_n(c.get() + t * part, part, 2.0f);
+    for (Vector* a : array) std::fill_n(a + t * part, part, Vector{} + 1.0f);
   });
+  const double one_array = static_cast<double>(part) * threads * 64;
   double best = 0;
   for (int run = 0; run < 5; ++run) {
-    const double seconds = OnThreads(threads, [&](int t) {
-      float* x = a.get() + t * part;
-      const float* y = b.get() + t * part;
-      const float* z = c.get() + t * part;
+    double seconds = OnThreads(threads, [&](int t) {
+      Vector* x = array[0] + t * part;
+      const Vector* y = array[1] + t * part;
+      const Vector* z = array[2] + t * part;
       for (int64_t i = 0; i < part; ++i) x[i] = y[i] + 0.5f * z[i];
     });
-    best = std::max(best, 3.0 * static_cast<double>(count) * 4 / seconds);
+    best = std::max(best, 3 * one_array / seconds);
+    // Reading alone, because a store first fetches what it overwrites.
+    volatile float sink = 0;
+    seconds = OnThreads(threads, [&](int t) {
+      const Vector* x = array[0] + t * part;
+      Vector sum[4] = {};
+      for (int64_t i = 0; i + 4 <= part; i += 4) {
+        for (int j = 0; j < 4; ++j) sum[j] += x[i + j];
+      }
+      sink = sink + (sum[0] + sum[1] + sum[2] + sum[3])[0];
+    });
+    best = std::max(best, one_array / seconds);
   }
   return best;
 }

@@ -12,8 +12,9 @@ namespace quern {
 /// what a kernel could reach if memory cost nothing. f64 counts for f64, f32 for all other types.
 double MeasurePeakFlops(DType dtype, int threads);
 
-/// Bytes per second that `threads` threads move in a[i] = b[i] + s·c[i] over arrays much larger
-/// than the caches, counting each byte read or written once. Takes some tenths of a second.
+/// Bytes per second that `threads` threads move over arrays much larger than the caches: the better
+/// of a[i] = b[i] + s·c[i], counting each byte read or written once, and of reading alone. Takes
+/// some tenths of a second. 0 if there is no memory for it.
 double MeasureBandwidth(int threads, int64_t cache_bytes);
 
 }  // namespace quern

@@ -17,7 +17,7 @@ namespace quern {
 struct MeasureProgramOptions {
   uint64_t seed = 0;
   bool check = false;
-  bool compare = true;   ///< time the heuristic's schedule and NOOPT, too
+  bool compare = true;   ///< time the heuristic's schedule and NOOPT, measure the machine
   double seconds = 0.5;  ///< about how long each of them is timed
 };
 
@@ -32,7 +32,7 @@ struct ProgramReport {
   double seconds_median = 0;
   double seconds_spread = 0;  ///< between the quartiles
   int samples = 0;
-  double peak_flops = 0;  ///< of the machine
+  double peak_flops = 0;  ///< of the machine; 0 if it was not measured
   double bandwidth = 0;   ///< of the machine, bytes per second
   std::optional<double> heuristic_seconds;
   std::optional<double> noopt_seconds;

@@ -39,10 +39,15 @@ absl::StatusOr<PrepareConfig> ConfigFor(const RunOptions& options) {
   return builder.Build();
 }
 
-std::string Percent(double part, double whole) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.0f %%", whole > 0 ? 100 * part / whole : 0);
-  return text;
+// "  rate        176.2 GFLOP/s, 85 % of the measured FMA peak of 206.3"
+void PrintRate(const char* label, const char* unit, double rate, const char* limit_name,
+               double limit) {
+  std::printf("  %-11s %.1f %s", label, rate * 1e-9, unit);
+  if (limit > 0) {
+    std::printf(", %.0f %% of the measured %s of %.1f", 100 * rate / limit, limit_name,
+                limit * 1e-9);
+  }
+  std::printf("\n");
 }
 
 void PrintKernel(const std::string& name, const KernelReport& k) {
@@ -77,10 +82,8 @@ void PrintReport(const ProgramReport& r) {
   if (r.seconds_median > 0) {
     const double rate = r.flops / r.seconds_median;
     const double traffic = r.bytes / r.seconds_median;
-    std::printf("  rate        %.1f GFLOP/s, %s of the measured FMA peak of %.1f\n", rate * 1e-9,
-                Percent(rate, r.peak_flops).c_str(), r.peak_flops * 1e-9);
-    std::printf("  memory      %.1f GB/s, %s of the measured bandwidth of %.1f\n", traffic * 1e-9,
-                Percent(traffic, r.bandwidth).c_str(), r.bandwidth * 1e-9);
+    PrintRate("rate", "GFLOP/s", rate, "FMA peak", r.peak_flops);
+    PrintRate("memory", "GB/s", traffic, "bandwidth", r.bandwidth);
   }
   PrintOther("heuristic", r.heuristic_seconds, r.seconds_median);
   PrintOther("NOOPT", r.noopt_seconds, r.seconds_median);
@@ -135,7 +138,8 @@ void AddRunCommand(CLI::App& app, CommandAction& action) {
   run->add_option("--seed", options->seed, "Seed of random inputs")->type_name("N");
   run->add_flag("--check", options->check,
                 "Compare the outputs with the unoptimised kernel and with the interpreter");
-  run->add_flag("!--no-compare", options->compare, "Do not time the heuristic and NOOPT");
+  run->add_flag("!--no-compare", options->compare,
+                "Do not time the heuristic and NOOPT, nor measure the machine");
   run->add_option("--json", options->json, "Write a report as JSON to FILE, or - for the output")
       ->type_name("FILE");
   run->footer(
