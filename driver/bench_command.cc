@@ -69,13 +69,11 @@ absl::StatusOr<ProgramReport> MeasureRow(const BenchRow& row, const PrepareConfi
 void PrintRow(const BenchRow& row, const ProgramReport& r) {
   const double rate = r.seconds_median > 0 ? r.flops / r.seconds_median : 0;
   const double traffic = r.seconds_median > 0 ? r.bytes / r.seconds_median : 0;
-  const double other = r.heuristic_seconds.value_or(0);
   std::printf("%-18s %9s ±%4.1f %%  %7.1f GFLOP/s %3.0f %%  %6.1f GB/s %3.0f %%  x%-5.2f %s\n",
               std::string(row.name).c_str(), SecondsText(r.seconds_median).c_str(),
-              r.seconds_median > 0 ? 50 * r.seconds_spread / r.seconds_median : 0, rate * 1e-9,
-              100 * rate / r.peak_flops, traffic * 1e-9, 100 * traffic / r.bandwidth,
-              r.seconds_median > 0 ? other / r.seconds_median : 0,
-              r.check && !r.check->ok ? "WRONG" : "");
+              r.seconds_median > 0 ? 50 * (r.seconds_high - r.seconds_low) / r.seconds_median : 0,
+              rate * 1e-9, 100 * rate / r.peak_flops, traffic * 1e-9, 100 * traffic / r.bandwidth,
+              r.speedup_vs_heuristic.value_or(0), r.check && !r.check->ok ? "WRONG" : "");
   std::fflush(stdout);
 }
 

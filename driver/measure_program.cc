@@ -39,6 +39,12 @@ void DescribeWork(const Program& program, ProgramReport& report) {
   }
 }
 
+std::optional<double> Speedup(const std::vector<double>& other, const std::vector<double>& own) {
+  const double seconds = Quantile(own, 0.25);
+  if (seconds <= 0) return std::nullopt;
+  return Quantile(other, 0.25) / seconds;
+}
+
 // The best that was seen so far in this process: other load can only lower a measurement.
 void MeasureMachine(DType dtype, const Target& target, ProgramReport& report) {
   static double peak[2] = {0, 0};
@@ -144,10 +150,15 @@ absl::StatusOr<ProgramReport> MeasureProgram(ProgramInput input, const PrepareCo
   if (!samples.ok()) return samples.status();
   report.samples = static_cast<int>((*samples)[0].size());
   report.seconds_median = Quantile((*samples)[0], 0.5);
-  report.seconds_spread = Quantile((*samples)[0], 0.75) - Quantile((*samples)[0], 0.25);
+  report.seconds_low = Quantile((*samples)[0], 0.25);
+  report.seconds_high = Quantile((*samples)[0], 0.75);
   if (options.compare) {
     report.heuristic_seconds = Quantile((*samples)[1], 0.5);
-    if (noopt) report.noopt_seconds = Quantile((*samples)[2], 0.5);
+    report.speedup_vs_heuristic = Speedup((*samples)[1], (*samples)[0]);
+  }
+  if (options.compare && noopt) {
+    report.noopt_seconds = Quantile((*samples)[2], 0.5);
+    report.speedup_vs_noopt = Speedup((*samples)[2], (*samples)[0]);
   }
   if (options.compare) {
     MeasureMachine(UsesDoubles(program) ? kF64Type : kF32Type, plan->target(), report);
@@ -157,9 +168,7 @@ absl::StatusOr<ProgramReport> MeasureProgram(ProgramInput input, const PrepareCo
 
 Json ReportAsJson(const ProgramReport& r) {
   const auto ratio = [](double a, double b) { return b > 0 ? Json(a / b) : Json(); };
-  const auto speedup = [&](const std::optional<double>& other) {
-    return other ? ratio(*other, r.seconds_median) : Json();
-  };
+  const auto optional = [](const std::optional<double>& x) { return x ? Json(*x) : Json(); };
   const double rate = r.seconds_median > 0 ? r.flops / r.seconds_median : 0;
   const SearchResult search = r.Search();
   Json report = {
@@ -167,14 +176,14 @@ Json ReportAsJson(const ProgramReport& r) {
       {"strategy", r.strategy},
       {"actions", r.Actions()},
       {"seconds_median", r.seconds_median},
-      {"seconds_spread", r.seconds_spread},
+      {"seconds_spread", r.seconds_high - r.seconds_low},
       {"samples", r.samples},
       {"gflops", rate * 1e-9},
       {"peak_fraction", ratio(rate, r.peak_flops)},
       {"bandwidth_fraction",
        r.seconds_median > 0 ? ratio(r.bytes / r.seconds_median, r.bandwidth) : Json()},
-      {"speedup_vs_heuristic", speedup(r.heuristic_seconds)},
-      {"speedup_vs_noopt", speedup(r.noopt_seconds)},
+      {"speedup_vs_heuristic", optional(r.speedup_vs_heuristic)},
+      {"speedup_vs_noopt", optional(r.speedup_vs_noopt)},
       {"cached", r.Cached()},
       {"search",
        {{"seconds", search.search_seconds},

@@ -30,12 +30,17 @@ struct ProgramReport {
   double flops = 0;
   double bytes = 0;  ///< that must move: every buffer of every kernel once
   double seconds_median = 0;
-  double seconds_spread = 0;  ///< between the quartiles
+  double seconds_low = 0;   ///< lower quartile
+  double seconds_high = 0;  ///< upper quartile
   int samples = 0;
-  double peak_flops = 0;  ///< of the machine; 0 if it was not measured
-  double bandwidth = 0;   ///< of the machine, bytes per second
-  std::optional<double> heuristic_seconds;
+  double peak_flops = 0;                    ///< of the machine; 0 if it was not measured
+  double bandwidth = 0;                     ///< of the machine, bytes per second
+  std::optional<double> heuristic_seconds;  ///< medians
   std::optional<double> noopt_seconds;
+  /// How many times as long the others take. Lower quartiles are compared, because other load on
+  /// the machine only ever adds time.
+  std::optional<double> speedup_vs_heuristic;
+  std::optional<double> speedup_vs_noopt;
   std::optional<OutputCheck> check;
 
   std::string Actions() const;  ///< of all kernels, joined by "; "

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <numeric>
+#include <random>
 
 namespace quern {
 namespace {
@@ -82,9 +84,14 @@ absl::StatusOr<std::vector<std::vector<double>>> TimePlans(const std::vector<Exe
     turns.push_back(std::move(turn));
   }
   std::vector<std::vector<double>> samples(plans.size());
+  // A fixed order would let one plan always meet the same moment of a scheduler's time slice.
+  std::vector<size_t> order(plans.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::mt19937 random(1);
   for (bool more = true; more;) {
     more = false;
-    for (size_t p = 0; p < plans.size(); ++p) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (size_t p : order) {
       const bool enough = turns[p].spent >= seconds && samples[p].size() >= 2;
       if (enough || samples[p].size() >= kMaxSamples) continue;
       absl::StatusOr<double> t = Sample(*plans[p], turns[p].arguments, turns[p].repeats);

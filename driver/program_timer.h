@@ -14,9 +14,9 @@ namespace quern {
 absl::Status RunOnce(ExecutionPlan& plan, const Program& program, const TensorMemory& pristine,
                      TensorMemory& memory);
 
-/// Times plans of one program against one another: turn by turn, so that all meet the same state of
-/// the machine. Seconds of single runs, by plan. Each plan gets about `seconds` in all, at least
-/// two samples; short runs are repeated within one sample.
+/// Times plans of one program against one another: in turns of random order, so that all meet the
+/// same state of the machine. Seconds of single runs, by plan. Each plan gets about `seconds` in
+/// all, at least two samples; short runs are repeated within one sample.
 absl::StatusOr<std::vector<std::vector<double>>> TimePlans(const std::vector<ExecutionPlan*>& plans,
                                                            const Program& program,
                                                            const TensorMemory& pristine,

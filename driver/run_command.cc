@@ -67,26 +67,28 @@ void PrintKernel(const std::string& name, const KernelReport& k) {
   }
 }
 
-void PrintOther(const char* name, const std::optional<double>& seconds, double own) {
+void PrintOther(const char* name, const std::optional<double>& seconds,
+                const std::optional<double>& speedup) {
   if (!seconds) return;
-  std::printf("  %-11s %s (%.2f times as long)\n", name, SecondsText(*seconds).c_str(),
-              own > 0 ? *seconds / own : 0);
+  std::printf("  %-11s %s", name, SecondsText(*seconds).c_str());
+  if (speedup) std::printf(", %.2f times as long (lower quartiles compared)", *speedup);
+  std::printf("\n");
 }
 
 void PrintReport(const ProgramReport& r) {
   for (size_t i = 0; i < r.kernels.size(); ++i) PrintKernel(r.kernel_names[i], r.kernels[i]);
   if (r.kernels.size() > 1) std::printf("all %zu kernels\n", r.kernels.size());
-  std::printf("  time        %s ± %s (median of %d, half the spread between quartiles)\n",
-              SecondsText(r.seconds_median).c_str(), SecondsText(r.seconds_spread / 2).c_str(),
-              r.samples);
+  std::printf("  time        %s (median of %d, half of them from %s to %s)\n",
+              SecondsText(r.seconds_median).c_str(), r.samples, SecondsText(r.seconds_low).c_str(),
+              SecondsText(r.seconds_high).c_str());
   if (r.seconds_median > 0) {
     const double rate = r.flops / r.seconds_median;
     const double traffic = r.bytes / r.seconds_median;
     PrintRate("rate", "GFLOP/s", rate, "FMA peak", r.peak_flops);
     PrintRate("memory", "GB/s", traffic, "bandwidth", r.bandwidth);
   }
-  PrintOther("heuristic", r.heuristic_seconds, r.seconds_median);
-  PrintOther("NOOPT", r.noopt_seconds, r.seconds_median);
+  PrintOther("heuristic", r.heuristic_seconds, r.speedup_vs_heuristic);
+  PrintOther("NOOPT", r.noopt_seconds, r.speedup_vs_noopt);
   if (r.check) {
     std::printf("  check       %s: largest error %.3g, relative %.3g; %lld elements interpreted\n",
                 r.check->ok ? "ok" : "FAILED", r.check->max_abs_error, r.check->max_rel_error,
