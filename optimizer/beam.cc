@@ -58,7 +58,7 @@ class BeamSearcher {
  private:
   double Elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   bool Stop() const {
-    return Elapsed() > options_.seconds || (hooks_.cancelled && hooks_.cancelled());
+    return Elapsed() > kSearchShare * options_.seconds || (hooks_.cancelled && hooks_.cancelled());
   }
 
   // The unoptimised and the heuristic's schedule.
@@ -73,7 +73,7 @@ class BeamSearcher {
     Measure(seeds);
     if (!beam_.empty()) heuristic_ = beam_[0];
     // The plain loops of a large kernel take too long to be worth a measurement.
-    if (beam_.empty() || CountWork(kernel_).iterations < kReferenceWork) {
+    if (beam_.empty() || CountWork(kernel_).iterations < kPlainWork) {
       seen_.insert(Simplify(*graph, plain)->hash);
       Measure({{{}, graph, plain, ""}});
     }
@@ -152,10 +152,7 @@ class BeamSearcher {
           continue;
         }
         ++result_.candidates;
-        if (m.aborted && best_seconds_ > 0) {
-          ++result_.failed;
-          continue;
-        }
+        if (m.aborted && best_seconds_ > 0) continue;  // Too slow for another look.
         beam_.push_back({batch[i].actions, batch[i].graph, batch[i].kernel, m.seconds, m.id});
         if (best_seconds_ == 0 || m.seconds < best_seconds_) best_seconds_ = m.seconds;
       }
@@ -219,7 +216,7 @@ class BeamSearcher {
     std::vector<int64_t> ids;
     for (const State& s : finalists) ids.push_back(s.id);
     absl::StatusOr<std::vector<std::vector<double>>> times =
-        measurer_->TimeInterleaved(ids, kFinalRounds);
+        measurer_->TimeInterleaved(ids, FinalRounds(ids.size()));
     if (!times.ok()) return times.status();
     size_t heuristic_at = finalists.size();
     for (size_t i = 0; i < finalists.size(); ++i) {
@@ -268,6 +265,12 @@ class BeamSearcher {
       return result_;
     }
     return last_error_;
+  }
+
+  // As many rounds as the time for them allows, odd.
+  int64_t FinalRounds(size_t finalists) const {
+    const double round = best_seconds_ * static_cast<double>(finalists);
+    return std::clamp<int64_t>(static_cast<int64_t>(kFinalSeconds / round), 5, 30) | 1;
   }
 
   // The unoptimised kernel, for a sample of the outputs if all would take long; its id.

@@ -37,7 +37,7 @@ struct SearchResult {
   double heuristic_seconds = 0;  ///< of the heuristic's schedule in the same rounds
   double search_seconds = 0;
   int64_t candidates = 0;  ///< measured
-  int64_t failed = 0;      ///< refused, broken, crashed or too slow to run twice
+  int64_t failed = 0;      ///< refused by a limit, broken, crashed or hung
   int rounds = 0;
   double max_abs_error = 0;  ///< of the winner against the unoptimised kernel
   double max_rel_error = 0;
