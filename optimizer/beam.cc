@@ -21,8 +21,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kImprovement = 0.99;   // a round must gain this much to be followed by another
-constexpr double kReferenceWork = 2e8;  // iterations of the unoptimised kernel in the check
-constexpr int64_t kFinalRounds = 15;
+constexpr double kReferenceWork = 3e7;  // iterations of the unoptimised kernel in the check
+constexpr double kPlainWork = 1e8;      // above this the plain loops are no seed
+constexpr double kFinalSeconds = 1;     // about what the last comparison may take
+constexpr double kSearchShare = 0.85;   // of the time limit; the rest is for the finalists
 constexpr size_t kFinalists = 4;
 
 // A schedule in the beam. Its kernel lives in the graph that the round's tasks read.

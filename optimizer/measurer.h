@@ -36,7 +36,7 @@ struct MeasureOptions {
   uint64_t seed = 0;
   int threads = 0;              ///< of the device
   double compile_seconds = 10;  ///< deadline of one batch of compiles
-  double abort_factor = 3;      ///< a first run slower than this times the best is the last
+  double abort_factor = 2;      ///< a first run slower than this times the best is the last
   double min_sample_seconds = 20e-6;
 };
 
@@ -90,6 +90,7 @@ class Measurer {
   Target target_;
   MeasureOptions options_;
   std::unique_ptr<Parallelism> parallelism_;
+  int lost_threads_ = 0;  // in compiles that did not end in time
   std::unique_ptr<TimingClient> client_;
   std::vector<Kept> kept_;
   int64_t next_id_ = 0;
