@@ -68,7 +68,7 @@ class RuleProver {
   static constexpr unsigned kEffort = 3000000;
   static constexpr unsigned kOptionalEffort = 300000;
   static constexpr unsigned kGridEffort = 1000000;
-  static constexpr unsigned kMostMilliseconds = 30000;
+  static constexpr unsigned kMostMilliseconds = 120000;
   static constexpr int kGridCases = 200;
   static constexpr int kTestCases = 20000;
 
