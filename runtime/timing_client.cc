@@ -56,8 +56,7 @@ absl::Status TimingClient::Spawn() {
         "timing: the program quern-worker is neither in $QUERN_WORKER, nor beside this program, "
         "nor installed");
   }
-  // Sockets, so that writing to a dead worker is an error and no signal. Close-on-exec, so that no
-  // other child keeps a worker alive.
+  // Close-on-exec, so that no other child keeps a worker alive.
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
     return absl::InternalError(Concat("timing: socketpair: ", strerror(errno)));
@@ -115,7 +114,8 @@ absl::StatusOr<TimingReply> TimingClient::Ask(const TimingRequest& request,
   std::string end = std::string(message.status().message());
   int status = 0;
   const bool gone = message.status().code() == absl::StatusCode::kUnavailable;
-  if (waitpid(process_, &status, gone ? 0 : WNOHANG) == process_) {
+  // (Without a process, waitpid would take any other child of this program.)
+  if (process_ > 0 && waitpid(process_, &status, gone ? 0 : WNOHANG) == process_) {
     process_ = -1;
     if (WIFSIGNALED(status)) {
       end = Concat("the kernel's process died of signal ", WTERMSIG(status), " (",

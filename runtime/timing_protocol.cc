@@ -1,6 +1,7 @@
 #include "runtime/timing_protocol.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -107,7 +108,8 @@ absl::Status SendMessage(int file, std::string_view message) {
   PutText(framed, message);
   size_t sent = 0;
   while (sent < framed.size()) {
-    const ssize_t n = write(file, framed.data() + sent, framed.size() - sent);
+    // Without the flag, a worker that died between two requests would end this process, too.
+    const ssize_t n = send(file, framed.data() + sent, framed.size() - sent, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       return absl::UnavailableError(Concat("timing: writing to the worker: ", strerror(errno)));
