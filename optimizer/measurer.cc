@@ -42,6 +42,8 @@ struct CompileBatch {
   std::condition_variable ended;
   std::vector<absl::StatusOr<BuiltKernel>> results;
   size_t open = 0;
+  int running = 0;
+  bool abandoned = false;  // nobody waits any more: begin nothing
 };
 
 absl::StatusOr<BuiltKernel> CompileOne(const CompileBatch& batch, const Candidate& candidate) {
@@ -113,8 +115,14 @@ std::vector<absl::StatusOr<BuiltKernel>> Measurer::CompileAll(
   auto arena = std::make_shared<tbb::task_arena>(target_.cores, /*reserved_for_masters=*/0);
   for (size_t i = 0; i < candidates.size(); ++i) {
     arena->enqueue([batch, i, arena] {
+      {
+        std::lock_guard<std::mutex> lock(batch->mutex);
+        if (batch->abandoned) return;
+        ++batch->running;
+      }
       absl::StatusOr<BuiltKernel> built = CompileOne(*batch, batch->candidates[i]);
       std::lock_guard<std::mutex> lock(batch->mutex);
+      --batch->running;
       batch->results[i] = std::move(built);
       if (--batch->open == 0) batch->ended.notify_all();
     });
@@ -125,6 +133,13 @@ std::vector<absl::StatusOr<BuiltKernel>> Measurer::CompileAll(
                          std::chrono::duration<double>(options_.compile_seconds));
   while (batch->open > 0 && Clock::now() < deadline && !stop()) {
     batch->ended.wait_for(lock, std::chrono::milliseconds(20));
+  }
+  batch->abandoned = true;
+  if (batch->running > 0 && Clock::now() >= deadline) {
+    // Threads that may never come back must not be missing from now on.
+    lost_threads_ += batch->running;
+    parallelism_.reset();
+    parallelism_ = std::make_unique<Parallelism>(target_.cores + lost_threads_);
   }
   return batch->results;
 }
