@@ -126,9 +126,15 @@ TEST(RulesTest, NoStatusIsWorseThanRecorded) {
     for (Certainty c : {Certainty::kProved, Certainty::kGrid}) {
       if (it->second == CertaintyName(c)) was = c;
     }
-    EXPECT_LE(static_cast<int>(row.verdict.certainty), static_cast<int>(was))
+    // The solver's tactics for products of integers have time limits of their own, in seconds,
+    // which a busy machine can exceed: a proof that was found once is looked for again.
+    Verdict verdict = row.verdict;
+    for (int attempt = 0; attempt < 4 && verdict.certainty > was; ++attempt) {
+      verdict = RuleProver().Prove(*row.rule);
+    }
+    EXPECT_LE(static_cast<int>(verdict.certainty), static_cast<int>(was))
         << row.rule->name << " was " << it->second << " and is now "
-        << CertaintyName(row.verdict.certainty) << " " << row.verdict.detail;
+        << CertaintyName(verdict.certainty) << " " << verdict.detail;
   }
 }
 
