@@ -32,6 +32,21 @@ Value* AsGroups(IRBuilderBase& b, Value* v, unsigned lanes, unsigned group) {
   return b.CreateBitCast(v, llvm::FixedVectorType::get(b.getInt32Ty(), lanes));
 }
 
+// Vectors of equal size, one after another; their number is a power of two.
+Value* Join(IRBuilderBase& b, llvm::SmallVectorImpl<Value*>& parts) {
+  while (parts.size() > 1) {
+    QUERN_CHECK_MSG(parts.size() % 2 == 0, "a power of two of registers");
+    llvm::SmallVector<Value*, 16> next;
+    llvm::SmallVector<int, 128> mask;
+    for (unsigned k = 0; k < 2 * LanesOf(parts[0]); ++k) mask.push_back(static_cast<int>(k));
+    for (size_t i = 0; i < parts.size(); i += 2) {
+      next.push_back(b.CreateShuffleVector(parts[i], parts[i + 1], mask));
+    }
+    parts.assign(next.begin(), next.end());
+  }
+  return parts[0];
+}
+
 }  // namespace
 
 Value* EmitInterleave(IRBuilderBase& b, std::span<Value* const> parts) {
@@ -60,6 +75,46 @@ Value* EmitInterleave(IRBuilderBase& b, std::span<Value* const> parts) {
   return b.CreateShuffleVector(low, high, mask);
 }
 
+std::vector<Value*> EmitTransposed(IRBuilderBase& b, std::span<Value* const> rows) {
+  // Each step interleaves vector i with vector i + n/2; after log2 n steps the lanes of all of
+  // them, one after another, are the columns. (The perfect shuffle of Stone, 1971.)
+  std::vector<Value*> vectors(rows.begin(), rows.end());
+  const unsigned lanes = LanesOf(vectors[0]);
+  llvm::SmallVector<int, 64> low;
+  llvm::SmallVector<int, 64> high;
+  for (unsigned i = 0; i < lanes / 2; ++i) {
+    low.push_back(static_cast<int>(i));
+    low.push_back(static_cast<int>(lanes + i));
+    high.push_back(static_cast<int>(lanes / 2 + i));
+    high.push_back(static_cast<int>(lanes + lanes / 2 + i));
+  }
+  for (size_t done = 1; done < vectors.size(); done *= 2) {
+    std::vector<Value*> next;
+    const size_t half = vectors.size() / 2;
+    for (size_t i = 0; i < half; ++i) {
+      next.push_back(b.CreateShuffleVector(vectors[i], vectors[i + half], low));
+      next.push_back(b.CreateShuffleVector(vectors[i], vectors[i + half], high));
+    }
+    vectors.swap(next);
+  }
+  return vectors;
+}
+
+Value* EmitSlice(IRBuilderBase& b, std::span<Value* const> pieces, unsigned first, unsigned count) {
+  const unsigned lanes = LanesOf(pieces[0]);
+  if (count <= lanes) {
+    QUERN_CHECK(first % lanes + count <= lanes);
+    Value* piece = pieces[first / lanes];
+    if (count == lanes) return piece;
+    llvm::SmallVector<int, 64> mask;
+    for (unsigned i = 0; i < count; ++i) mask.push_back(static_cast<int>(first % lanes + i));
+    return b.CreateShuffleVector(piece, mask);
+  }
+  llvm::SmallVector<Value*, 16> parts(pieces.begin() + first / lanes,
+                                      pieces.begin() + (first + count) / lanes);
+  return Join(b, parts);
+}
+
 Value* EmitMatrix(IRBuilderBase& b, const UOp* u, Value* accumulator, Value* a, Value* b_operand) {
   const MatrixInstruction& m = MatrixInstructions()[static_cast<size_t>(u->arg.a)];
   const auto group = static_cast<unsigned>(m.group);
@@ -67,7 +122,7 @@ Value* EmitMatrix(IRBuilderBase& b, const UOp* u, Value* accumulator, Value* a, 
   const unsigned lanes = LanesOf(accumulator);
   Value* a_groups = AsGroups(b, a, lanes, group);
   Value* b_groups = AsGroups(b, b_operand, lanes, group);
-  llvm::SmallVector<Value*, 8> parts;
+  llvm::SmallVector<Value*, 16> parts;
   for (unsigned first = 0; first < lanes; first += step) {
     Value* sum = Slice(b, accumulator, first, step);
     Value* x = Slice(b, a_groups, first, step);
@@ -85,18 +140,7 @@ Value* EmitMatrix(IRBuilderBase& b, const UOp* u, Value* accumulator, Value* a, 
                             {sum, b.CreateBitCast(x, bytes), b.CreateBitCast(y, bytes)}));
     }
   }
-  while (parts.size() > 1) {
-    llvm::SmallVector<Value*, 8> next;
-    for (size_t i = 0; i + 1 < parts.size(); i += 2) {
-      llvm::SmallVector<int, 128> mask;
-      const unsigned both = 2 * LanesOf(parts[i]);
-      for (unsigned k = 0; k < both; ++k) mask.push_back(static_cast<int>(k));
-      next.push_back(b.CreateShuffleVector(parts[i], parts[i + 1], mask));
-    }
-    QUERN_CHECK_MSG(parts.size() % 2 == 0, "a power of two of registers");
-    parts.swap(next);
-  }
-  return parts[0];
+  return Join(b, parts);
 }
 
 }  // namespace quern

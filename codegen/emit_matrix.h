@@ -2,6 +2,7 @@
 #define QUERN_CODEGEN_EMIT_MATRIX_H_
 
 #include <span>
+#include <vector>
 
 #include "rewrite/uop.h"
 
@@ -14,6 +15,15 @@ namespace quern {
 
 /// Vectors (or scalars) of one type, interleaved: lane 0 of each, then lane 1 of each, and so on.
 llvm::Value* EmitInterleave(llvm::IRBuilderBase& builder, std::span<llvm::Value* const> parts);
+
+/// The same, as pieces: n vectors of m lanes are n·m lanes; `slice` lanes from lane `first` on are
+/// one result. Done in steps of whole vectors, which is how a block is transposed in registers.
+/// Numbers of vectors and lanes are powers of two.
+std::vector<llvm::Value*> EmitTransposed(llvm::IRBuilderBase& builder,
+                                         std::span<llvm::Value* const> rows);
+/// Lanes [first, first + count) of pieces of equal size that follow one another.
+llvm::Value* EmitSlice(llvm::IRBuilderBase& builder, std::span<llvm::Value* const> pieces,
+                       unsigned first, unsigned count);
 
 /// A kMatrix node. An operand with no more lanes than the instruction's group is the same in every
 /// lane of the accumulator.

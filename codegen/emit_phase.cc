@@ -54,6 +54,7 @@ class PhaseEmitter {
     llvm::Instruction* hoist_point = nullptr;  // the branch into the next open loop
     absl::flat_hash_map<const UOp*, Value*> values;
     absl::flat_hash_map<std::pair<const UOp*, const UOp*>, Value*> pointers;
+    absl::flat_hash_map<const UOp*, std::vector<Value*>> pieces;  // of transposed blocks
   };
 
   void FindBuffers() {
@@ -299,6 +300,8 @@ class PhaseEmitter {
         } else {
           need(SplitBase(access.base).first);
         }
+      } else if (IsColumn(u)) {
+        for (const UOp* s : u->src(0)->src()) need(s);
       } else {
         for (const UOp* s : u->src()) need(s);
       }
@@ -380,6 +383,9 @@ class PhaseEmitter {
       case Op::kHorizontal:
         return EmitHorizontal(b_, u->reduce_op(), u->src(0)->dtype, Get(u->src(0)));
       case Op::kExtract:
+        if (IsColumn(u)) {
+          return EmitSlice(b_, Pieces(u->src(0)), static_cast<unsigned>(u->arg.a), u->dtype.lanes);
+        }
         return b_.CreateExtractElement(Get(u->src(0)), static_cast<uint64_t>(u->arg.a));
       case Op::kInterleave: {
         std::vector<Value*> parts;
@@ -397,6 +403,31 @@ class PhaseEmitter {
       default:
         return Elementwise(u);
     }
+  }
+
+  // One column of a block that is transposed in registers: the block itself is never one value.
+  static bool IsColumn(const UOp* u) {
+    return u->op == Op::kExtract && u->dtype.lanes > 1 && u->src(0)->op == Op::kInterleave;
+  }
+
+  const std::vector<Value*>& Pieces(const UOp* block) {
+    auto make = [&] {
+      std::vector<Value*> rows;
+      for (const UOp* s : block->src()) rows.push_back(Get(s));
+      return EmitTransposed(b_, rows);
+    };
+    if (IsPure(block)) {
+      // Called where the column is made: in the scope that the block belongs to.
+      std::vector<Value*>& pieces = scopes_[DepthOf(block)].pieces[block];
+      if (pieces.empty()) pieces = make();
+      return pieces;
+    }
+    auto& [version, pieces] = fresh_pieces_[block];
+    if (pieces.empty() || version != Version(block)) {
+      pieces = make();
+      version = Version(block);
+    }
+    return pieces;
   }
 
   Value* Elementwise(const UOp* u) {
@@ -513,6 +544,7 @@ class PhaseEmitter {
   std::vector<const UOp*> stack_;
   absl::flat_hash_map<const UOp*, bool> pure_;
   absl::flat_hash_map<const UOp*, std::pair<Value*, uint64_t>> fresh_;
+  absl::flat_hash_map<const UOp*, std::pair<uint64_t, std::vector<Value*>>> fresh_pieces_;
   absl::flat_hash_map<const UOp*, std::vector<const UOp*>> reads_;
   absl::flat_hash_map<const UOp*, uint64_t> writes_;
   absl::flat_hash_map<BasicBlock*, uint64_t> block_numbers_;

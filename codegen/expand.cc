@@ -110,6 +110,10 @@ class StatementExpander {
     if (chained_.contains(u)) return;
     std::vector<const UOp*>& copies = copies_[u->id];
     std::vector<int64_t> values(sets_.ranges().size(), 0);
+    if (const UOp* along = TransposedAxis(u)) {
+      ForEach(set, values, [&] { copies.push_back(ExpandTransposed(u, along, values)); });
+      return;
+    }
     const LinearForm form = u->op == Op::kIndex ? ToLinear(u->src(1)) : LinearForm();
     const UOp* common = u->op == Op::kIndex ? CommonOffset(form) : nullptr;
     ForEach(set, values, [&] {
@@ -128,6 +132,59 @@ class StatementExpander {
           copies.push_back(ExpandPlain(u, values));
       }
     });
+  }
+
+  // For a load whose lanes lie apart in memory: an unrolled axis along which it is contiguous. The
+  // copies along that axis together are a block that is read by rows and transposed in registers.
+  const UOp* TransposedAxis(const UOp* u) const {
+    if (u->op != Op::kLoad || !IsVector(u) || !IsPowerOfTwo(Width())) return nullptr;
+    const UOp* index = u->src(0);
+    if (index->source_count == 3 && (IsVector(index->src(2)) || Unrolled(index->src(2)) != 0)) {
+      return nullptr;  // Rows that are partly outside would need masks of their own.
+    }
+    const UOp* along = nullptr;
+    bool strided = false;
+    for (const auto& [term, coefficient] : ToLinear(index->src(1)).terms) {
+      if (term == lane_) {
+        strided = coefficient != 1;
+      } else if (IsVector(term)) {
+        return nullptr;
+      } else if (term->op == Op::kRange && Unrolled(term) != 0 && coefficient == 1) {
+        along = term;
+      }
+    }
+    const bool fits = along != nullptr && IsPowerOfTwo(along->range_size()) &&
+                      along->range_size() >= 4 && along->range_size() <= 64 && Width() >= 4;
+    return strided && fits ? along : nullptr;
+  }
+
+  static bool IsPowerOfTwo(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+  const UOp* ExpandTransposed(const UOp* u, const UOp* along, std::vector<int64_t>& values) {
+    const UOp* index = u->src(0);
+    const LinearForm form = ToLinear(index->src(1));
+    const UOp* common = CommonOffset(form);
+    const int rows = Width();
+    const int columns = static_cast<int>(along->range_size());
+    const int64_t column = values[BitNumber(along)];
+    const UOp* lanes = g_.Make(Op::kLanes, kIndexType.WithLanes(columns), {});
+    std::vector<const UOp*> row_loads;
+    values[BitNumber(along)] = 0;
+    for (int row = 0; row < rows; ++row) {
+      LinearForm start = form;
+      std::erase_if(start.terms, [&](const auto& term) { return term.first == lane_; });
+      start.constant += form.CoefficientOf(lane_) * row;
+      const UOp* offset = ExpandOffset(start, common, values);
+      offset = Add(g_, g_.Make(Op::kBroadcast, lanes->dtype, {offset}), lanes);
+      const UOp* gate = nullptr;
+      if (index->source_count == 3) {
+        gate = g_.Make(Op::kBroadcast, kBoolType.WithLanes(columns), {index->src(2)});
+      }
+      row_loads.push_back(Load(g_, Index(g_, index->src(0), offset, gate)));
+    }
+    values[BitNumber(along)] = column;
+    const UOp* block = g_.Make(Op::kInterleave, u->dtype.WithLanes(rows * columns), row_loads);
+    return g_.Make(Op::kExtract, u->dtype.WithLanes(rows), {block}, {column * rows, 0});
   }
 
   // Whether a source of `u` was expanded although `u` depends on no register axis itself.
@@ -172,38 +229,39 @@ class StatementExpander {
     return common.terms.empty() ? nullptr : FromLinear(g_, common);
   }
 
-  const UOp* ExpandIndex(const UOp* u, const LinearForm& form, const UOp* common,
-                         std::vector<int64_t>& values) {
+  // The offset without the lanes' own term, which is left to the caller.
+  const UOp* ExpandOffset(const LinearForm& form, const UOp* common, std::vector<int64_t>& values) {
     int64_t constant = form.constant;
-    int64_t lane_stride = 0;
     const UOp* scalar = common;
     const UOp* vector = nullptr;
     auto add = [&](const UOp* sum, const UOp* x) { return sum == nullptr ? x : Add(g_, sum, x); };
     for (const auto& [term, coefficient] : form.terms) {
-      if (Unrolled(term) == 0 && !IsVector(term)) continue;
-      if (term == lane_) {
-        lane_stride = coefficient;
-      } else if (term->op == Op::kRange) {
+      if ((Unrolled(term) == 0 && !IsVector(term)) || term == lane_) continue;
+      if (term->op == Op::kRange) {
         constant += coefficient * values[BitNumber(term)];
-      } else {
-        const UOp* copy = Copy(term, values);
-        const DType dtype = copy->dtype;
-        if (coefficient != 1) {
-          const UOp* factor = IndexConst(g_, coefficient);
-          if (dtype.lanes != 1) factor = Vector(factor);
-          copy = Mul(g_, copy, factor);
-        }
-        (dtype.lanes == 1 ? scalar : vector) = add(dtype.lanes == 1 ? scalar : vector, copy);
+        continue;
       }
+      const UOp* copy = Copy(term, values);
+      const bool scalar_copy = copy->dtype.lanes == 1;
+      if (coefficient != 1) {
+        const UOp* factor = IndexConst(g_, coefficient);
+        copy = Mul(g_, copy, scalar_copy ? factor : Vector(factor));
+      }
+      const UOp*& sum = scalar_copy ? scalar : vector;
+      sum = add(sum, copy);
     }
     if (constant != 0 || scalar == nullptr) scalar = add(scalar, IndexConst(g_, constant));
-    const UOp* offset = scalar;
-    if (lane_stride != 0) {
+    return vector == nullptr ? scalar : Add(g_, Vector(scalar), vector);
+  }
+
+  const UOp* ExpandIndex(const UOp* u, const LinearForm& form, const UOp* common,
+                         std::vector<int64_t>& values) {
+    const UOp* offset = ExpandOffset(form, common, values);
+    if (const int64_t stride = lane_ == nullptr ? 0 : form.CoefficientOf(lane_); stride != 0) {
       const UOp* lanes = g_.Make(Op::kLanes, kIndexType.WithLanes(Width()), {});
-      if (lane_stride != 1) lanes = Mul(g_, lanes, Vector(IndexConst(g_, lane_stride)));
-      vector = add(vector, lanes);
+      if (stride != 1) lanes = Mul(g_, lanes, Vector(IndexConst(g_, stride)));
+      offset = Add(g_, Vector(offset), lanes);
     }
-    if (vector != nullptr) offset = Add(g_, Vector(scalar), vector);
     const UOp* gate = u->source_count == 3 ? Copy(u->src(2), values) : nullptr;
     // A gate by lanes on one place is a vector of the same place.
     if (gate != nullptr && gate->dtype.lanes != 1) offset = Vector(offset);

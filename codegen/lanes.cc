@@ -11,10 +11,11 @@ namespace {
 // How good it is to walk along `range` in one access: contiguous lanes are one instruction, equal
 // lanes a broadcast, other strides and gathers cost a load per lane.
 constexpr int kContiguous = 4;
+constexpr int kTransposed = 1;  // a block, contiguous along another register axis
 constexpr int kStrided = -3;
 constexpr int kGathered = -4;
 
-int AccessScore(const RangeSets& sets, const UOp* index, const UOp* range) {
+int AccessScore(const RangeSets& sets, const UOp* index, bool load, const UOp* range) {
   const uint64_t bit = sets.Bit(range);
   if ((sets.Of(index) & bit) == 0) return 0;
   const LinearForm form = ToLinear(index->src(1));
@@ -27,12 +28,23 @@ int AccessScore(const RangeSets& sets, const UOp* index, const UOp* range) {
     }
   }
   if (stride == 0) return 0;  // Only the gate depends on it.
-  return stride == 1 ? kContiguous : kStrided;
+  if (stride == 1) return kContiguous;
+  for (const auto& [term, coefficient] : form.terms) {
+    const bool block = load && coefficient == 1 && term->op == Op::kRange &&
+                       IsRegisterAxis(term->range_type()) && term->range_size() >= 4;
+    if (block) return kTransposed;
+  }
+  return kStrided;
 }
 
+struct ItemAccess {
+  const UOp* index;
+  bool load;
+};
+
 // The accesses of an item itself, not those of the items that it reads.
-std::vector<const UOp*> OwnAccesses(const Item& item) {
-  std::vector<const UOp*> accesses;
+std::vector<ItemAccess> OwnAccesses(const Item& item) {
+  std::vector<ItemAccess> accesses;
   std::vector<const UOp*> stack = {item.node};
   std::vector<const UOp*> seen;
   while (!stack.empty()) {
@@ -41,7 +53,8 @@ std::vector<const UOp*> OwnAccesses(const Item& item) {
     if (std::find(seen.begin(), seen.end(), u) != seen.end()) continue;
     seen.push_back(u);
     if (u != item.node && (u->op == Op::kReduce || u->op == Op::kStage)) continue;
-    if (u->op == Op::kIndex) accesses.push_back(u);
+    if (u->op == Op::kLoad) accesses.push_back({u->src(0), true});
+    if (u->op == Op::kStore) accesses.push_back({u->src(0), false});
     for (const UOp* s : u->src()) stack.push_back(s);
   }
   return accesses;
@@ -51,11 +64,11 @@ using Scores = std::vector<std::pair<const UOp*, int>>;
 
 Scores ScoreItem(const RangeSets& sets, const Item& item) {
   Scores scores;
-  const std::vector<const UOp*> accesses = OwnAccesses(item);
+  const std::vector<ItemAccess> accesses = OwnAccesses(item);
   for (const std::vector<const UOp*>* axes : {&item.output_registers, &item.reduce_registers}) {
     for (const UOp* r : *axes) {
       int score = 0;
-      for (const UOp* a : accesses) score += AccessScore(sets, a, r);
+      for (const ItemAccess& a : accesses) score += AccessScore(sets, a.index, a.load, r);
       scores.emplace_back(r, score);
     }
   }
@@ -163,7 +176,9 @@ void ChooseLanes(const RangeSets& sets, std::vector<Item*>& items) {
     }
     if (item->node->op == Op::kStage && item->lane != nullptr) {
       int score = 0;
-      for (const UOp* access : OwnAccesses(*item)) score += AccessScore(sets, access, item->lane);
+      for (const ItemAccess& a : OwnAccesses(*item)) {
+        score += AccessScore(sets, a.index, a.load, item->lane);
+      }
       if (score <= 0) item->lane = nullptr;
     }
   }

@@ -9,11 +9,16 @@
 #include "codegen/item.h"
 #include "codegen/statement_tree.h"
 #include "rewrite/build.h"
+#include "rewrite/linear.h"
 
 namespace quern {
 namespace {
 
 using Ranges = std::vector<const UOp*>;
+
+// Elements of the blocks that are transposed while an operand is packed: a vector of 32-bit
+// elements on the widest machines, two or four registers on others.
+constexpr int64_t kBlock = 16;
 
 bool IsItemNode(const UOp* u) {
   return u->op == Op::kReduce || u->op == Op::kStage || u->op == Op::kStore;
@@ -242,9 +247,42 @@ class Linearizer {
     for (const UOp* r : item.output_registers) dimensions.push_back(r);
     const UOp* buffer = Scratch(g_, item.node->dtype, next_scratch_++, Volume(dimensions));
     const UOp* index = Index(g_, buffer, Offset(dimensions));
-    const UOp* value = Resolve(item, item.node->src(0));
-    AddStatement(item, item.loops, Store(g_, index, value), /*closes=*/true);
+    const UOp* fill = Store(g_, index, Resolve(item, item.node->src(0)));
     item.result = Load(g_, index);
+    FillByBlocks(item, fill);
+  }
+
+  // Adds the statement that fills a STAGE. If the operand is contiguous along one of the loops and
+  // not along the buffer's last dimension, that loop is done in blocks of a vector, which Expand
+  // transposes in registers.
+  void FillByBlocks(Item& item, const UOp* fill) {
+    const UOp* last = item.output_registers.empty() ? nullptr : item.output_registers.back();
+    const UOp* across = nullptr;
+    const UOp* source = nullptr;
+    if (item.lane == nullptr && last != nullptr && item.node->src(0)->op == Op::kLoad) {
+      source = item.node->src(0)->src(0);
+      const LinearForm form = ToLinear(source->src(1));
+      for (const UOp* r : item.loops) {
+        if (form.CoefficientOf(r) == 1 && r->range_size() % kBlock == 0) across = r;
+      }
+      const int64_t rows = last->range_size();
+      const bool plain = form.CoefficientOf(last) > 1 && source->source_count == 2 && rows >= 4 &&
+                         (rows & (rows - 1)) == 0;
+      if (!plain) across = nullptr;
+    }
+    if (across == nullptr) {
+      AddStatement(item, item.loops, fill, /*closes=*/true);
+      return;
+    }
+    item.lane = last;
+    const UOp* outer =
+        Range(g_, across->range_size() / kBlock, across->range_axis(), across->range_type());
+    const UOp* inner = Range(g_, kBlock, NextAxis(), AxisType::kUpcast);
+    const UOp* both = Add(g_, Mul(g_, outer, IndexConst(g_, kBlock)), inner);
+    Ranges loops = item.loops;
+    std::replace(loops.begin(), loops.end(), across, outer);
+    tree_.Add(item, Join(item.path, loops),
+              MarkLane(item, Substitute(g_, fill, {{across}}, {{both}})), &loops);
   }
 
   void EmitReduce(Item& item) {
@@ -331,6 +369,14 @@ class Linearizer {
     return store;
   }
 
+  // An axis number that no range has.
+  int NextAxis() {
+    if (next_axis_ < 0) {
+      next_axis_ = sets_.ranges().empty() ? 0 : sets_.ranges().back()->range_axis() + 1;
+    }
+    return next_axis_++;
+  }
+
   const UOp* RegisterIndex(DType dtype, const Ranges& dimensions) {
     const UOp* buffer = Register(g_, dtype, next_register_++, Volume(dimensions));
     return Index(g_, buffer, Offset(dimensions));
@@ -351,6 +397,7 @@ class Linearizer {
   StatementTree tree_;
   int64_t next_scratch_ = 0;
   int64_t next_register_ = 0;
+  int next_axis_ = -1;
 };
 
 }  // namespace

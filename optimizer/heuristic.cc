@@ -97,6 +97,8 @@ BestAxis BestOutputLane(const RangeSets& sets, const StatementAccesses& statemen
       const AccessPattern p = PatternAlong(*store, r);
       score += (p.store_contiguous ? 1 : p.store_depends ? -1 : 0);
       if (store != &statement) score += LaneScore(p);
+      // A copy that turns its operand around is written along the lanes and read in blocks.
+      if (is_store && p.store_contiguous) score = std::max(score, 2);
     }
     if (score > best.score || (score == best.score && r->range_size() > best.range->range_size())) {
       best = {r, score};
@@ -256,13 +258,46 @@ const UOp* TileAxis(const RangeSets& sets, const StatementAccesses& statement, c
   return best;
 }
 
+// Of a store whose loads lie apart along the lanes: the output axis along which they are
+// contiguous.
+const UOp* TransposedAxis(const RangeSets& sets, const StatementAccesses& store, const UOp* lane) {
+  if (PatternAlong(store, lane).strided == 0) return nullptr;
+  for (const UOp* r : sets.Members(sets.Of(store.node))) {
+    if (r == lane || r->range_type() != AxisType::kLoop) continue;
+    if (PatternAlong(store, r).contiguous > 0) return r;
+  }
+  return nullptr;
+}
+
 void TileOutput(Scheduler& s, const RangeSets& sets, const StatementAccesses& statement,
                 const StatementAccesses* store) {
   const BestAxis lane = BestOutputLane(sets, statement, store);
-  if (lane.range == nullptr || lane.score < 0) return;
+  if (lane.range == nullptr) return;
+  const bool is_store = statement.node->op == Op::kStore;
+  const bool copies_apart = is_store && TransposedAxis(sets, statement, lane.range) != nullptr;
+  if (lane.score < 0 && !copies_apart) return;
   const int64_t vector = VectorLanes(s, statement);
   const int64_t size = lane.range->range_size();
   const bool reduces = statement.node->op == Op::kReduce;
+  if (!reduces) {
+    if (const UOp* other = TransposedAxis(sets, statement, lane.range)) {
+      // A block of as many rows as lanes is transposed in registers.
+      const int64_t columns = other->range_size() % vector == 0 ? vector : 0;
+      const int64_t block = size % vector == 0 ? vector : 0;
+      if (columns != 0 && block != 0) {
+        // The later axis first, so that the number of the other stays.
+        const std::array<const UOp*, 2> order = AxisNumber(s, other) > AxisNumber(s, lane.range)
+                                                    ? std::array<const UOp*, 2>{other, lane.range}
+                                                    : std::array<const UOp*, 2>{lane.range, other};
+        const int first = AxisNumber(s, order[0]);
+        const int second = AxisNumber(s, order[1]);
+        if (Try(s, ActionKind::kUpcast, first, vector)) {
+          Try(s, ActionKind::kUpcast, second, vector);
+        }
+        return;
+      }
+    }
+  }
   const UOp* rows = reduces ? TileAxis(sets, statement, lane.range) : nullptr;
   int64_t lanes = 0;
   if (rows != nullptr) {

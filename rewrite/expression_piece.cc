@@ -151,6 +151,8 @@ ExpressionPiece OperationPiece(const UOp* u, std::span<const ExpressionPiece> s)
       return {Concat(InParentheses(s[0], s[0].precedence < kPrimary), ".lane", u->arg.a), kPrimary};
     case Op::kHorizontal:
       return Call(Concat("lanes_", OpName(u->reduce_op())), s);
+    case Op::kInterleave:
+      return Call("interleave", s);
     case Op::kMatrix:
       return Call(Concat("matrix", u->arg.a), s);
     case Op::kMulAdd:

@@ -127,8 +127,6 @@ class Machine {
           break;
         case Code::kPhase:
           break;
-        case Code::kMatrix:
-          return absl::UnimplementedError("the lanes of a matrix instruction belong to a target");
         case Code::kLoad:
         case Code::kStore:
           if (absl::Status s = Access(in); !s.ok()) return s;
@@ -145,6 +143,26 @@ class Machine {
   }
 
  private:
+  // Each lane of the accumulator gains its group of products; an operand of one group serves all.
+  void Matrix(const InterpreterStep& in, Scalar* result) {
+    const ScalarType type = in.node->dtype.scalar;
+    const DType a = in.node->src(1)->dtype;
+    const DType b = in.node->src(2)->dtype;
+    const int group = std::max(a.lanes, b.lanes) / in.lanes;
+    for (int lane = 0; lane < in.lanes; ++lane) {
+      Scalar sum = cells_[in.sources[0] + lane];
+      for (int i = 0; i < group; ++i) {
+        const Scalar x = cells_[in.sources[1] + (a.lanes == group ? i : lane * group + i)];
+        const Scalar y = cells_[in.sources[2] + (b.lanes == group ? i : lane * group + i)];
+        const Scalar factors[2] = {Evaluate(Op::kCast, a.scalar, type, &x, &overflow_),
+                                   Evaluate(Op::kCast, b.scalar, type, &y, &overflow_)};
+        const Scalar terms[2] = {sum, Evaluate(Op::kMul, type, type, factors, &overflow_)};
+        sum = Evaluate(Op::kAdd, type, type, terms, &overflow_);
+      }
+      result[lane] = sum;
+    }
+  }
+
   void Step(const InterpreterStep& in) {
     const ScalarType type = in.node->dtype.scalar;
     Scalar* result = &cells_[in.result];
@@ -164,7 +182,15 @@ class Machine {
         for (int lane = 0; lane < in.lanes; ++lane) result[lane] = *source;
         break;
       case Code::kExtract:
-        *result = source[in.node->arg.a];
+        for (int lane = 0; lane < in.lanes; ++lane) result[lane] = source[in.node->arg.a + lane];
+        break;
+      case Code::kInterleave:
+        for (int lane = 0; lane < in.lanes; ++lane) {
+          result[lane * in.node->source_count + in.amount] = source[lane];
+        }
+        break;
+      case Code::kMatrix:
+        Matrix(in, result);
         break;
       case Code::kHorizontal: {
         // Neighbours are combined: lane i is made of the lanes from i·group on.

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "rewrite/concat.h"
 #include "rewrite/graph.h"
+#include "rewrite/interpreter_levels.h"
 #include "rewrite/interpreter_program.h"
 #include "rewrite/range_sets.h"
 #include "rewrite/verify_node.h"
@@ -14,17 +15,6 @@ namespace quern {
 namespace {
 
 using Code = InterpreterStep::Code;
-
-// Code that is being written: the body of a loop, or what is computed once for a statement. Levels
-// form a stack; a node is computed at the deepest level that binds one of its ranges.
-struct Level {
-  const UOp* range = nullptr;  // nullptr: no loop
-  uint64_t bit = 0;
-  int32_t range_cell = -1;
-  int thread_loop = InterpreterBuffer::kNone;  // set on the loop over threads itself
-  std::vector<InterpreterStep> code;
-  absl::flat_hash_map<const UOp*, int32_t> cells;
-};
 
 // What is still to be done; the last task is the next. Stands in for recursion over the graph.
 struct Task {
@@ -43,21 +33,9 @@ struct Task {
   size_t home = 0;
 };
 
-Scalar ReduceStart(Op op, ScalarType type) {
-  if (op == Op::kMax || op == Op::kMin) {
-    const double infinity = std::numeric_limits<double>::infinity();
-    if (IsFloat(type)) return {.f = op == Op::kMax ? -infinity : infinity};
-    return {.i = op == Op::kMax ? MinInteger(type) : MaxInteger(type)};
-  }
-  const int unit = op == Op::kMul ? 1 : 0;
-  if (IsFloat(type)) return {.f = static_cast<double>(unit)};
-  return {.i = unit};
-}
-
 class Compiler {
  public:
   Compiler(const UOp* sink, LoopOrder order) : sink_(sink), sets_(sink) {
-    levels_.emplace_back();
     for (const UOp* u : Toposort(sink)) {
       bool loads = u->op == Op::kLoad;
       for (const UOp* s : u->src()) loads |= loads_.contains(s);
@@ -76,7 +54,7 @@ class Compiler {
       tasks_.pop_back();
       if (absl::Status s = Do(task); !s.ok()) return s;
     }
-    program_.code = std::move(levels_.front().code);
+    program_.code = std::move(levels_[0].code);
     return std::move(program_);
   }
 
@@ -87,13 +65,13 @@ class Compiler {
         OpenStatement(task.node);
         return absl::OkStatus();
       case Task::kCloseStatement:
-        for (size_t i = 0; i < task.levels; ++i) CloseLevel(levels_.size() - 2);
-        CloseLevel(levels_.size() - 2);
+        for (size_t i = 0; i < task.levels; ++i) levels_.Close(levels_.size() - 2);
+        levels_.Close(levels_.size() - 2);
         return absl::OkStatus();
       case Task::kCloseLoop:
         if (levels_.back().thread_loop != InterpreterBuffer::kNone)
           thread_loop_ = InterpreterBuffer::kNone;
-        CloseLevel(levels_.size() - 2);
+        levels_.Close(levels_.size() - 2);
         return absl::OkStatus();
       case Task::kEmitStore: {
         const UOp* store = task.node;
@@ -120,42 +98,7 @@ class Compiler {
     return first;
   }
 
-  void OpenLevel(const UOp* range) {
-    Level level;
-    level.range = range;
-    if (range != nullptr) {
-      level.bit = sets_.Bit(range);
-      level.range_cell = NewCells(1);
-      level.cells[range] = level.range_cell;
-    }
-    levels_.push_back(std::move(level));
-  }
-
-  // Appends the innermost level, as a loop if it is one, to the code of level `home`.
-  void CloseLevel(size_t home) {
-    Level level = std::move(levels_.back());
-    levels_.pop_back();
-    std::vector<InterpreterStep>& into = levels_[home].code;
-    if (level.range == nullptr) {
-      into.insert(into.end(), level.code.begin(), level.code.end());
-      return;
-    }
-    InterpreterStep begin{.code = Code::kLoop, .node = level.range, .result = level.range_cell};
-    begin.amount = level.range->range_size();
-    begin.backwards = level.range->range_type() == AxisType::kThread ||
-                      level.range->range_type() == AxisType::kGlobal;
-    if (level.thread_loop != InterpreterBuffer::kNone) {
-      InterpreterStep forget{.code = Code::kNewThread, .node = level.range};
-      forget.amount = level.thread_loop;
-      level.code.insert(level.code.begin(), forget);
-    }
-    begin.jump = static_cast<int64_t>(level.code.size()) + 1;
-    InterpreterStep end = begin;
-    end.code = Code::kLoopEnd;
-    into.push_back(begin);
-    into.insert(into.end(), level.code.begin(), level.code.end());
-    into.push_back(end);
-  }
+  void OpenLevel(const UOp* range) { levels_.Open(range, range == nullptr ? -1 : NewCells(1)); }
 
   void OpenStatement(const UOp* u) {
     if (u->op == Op::kStore) {
@@ -181,9 +124,7 @@ class Compiler {
 
   // Ranges that no loop binds are looped over here.
   void OpenStore(const UOp* store) {
-    uint64_t open = 0;
-    for (const Level& level : levels_) open |= level.bit;
-    std::vector<const UOp*> loops = sets_.Members(sets_.Of(store) & ~open);
+    std::vector<const UOp*> loops = sets_.Members(sets_.Of(store) & ~levels_.BoundRanges());
     for (const UOp* r : loops) {
       // Nothing runs; what would be computed before the loops might touch what is not there.
       if (r->range_size() == 0) return;
@@ -211,9 +152,7 @@ class Compiler {
   // The level at which `u` is computed. What loads is never moved out of its statement: statements
   // before it may store what it reads.
   size_t Home(const UOp* u) const {
-    const uint64_t set = sets_.Of(u);
-    size_t level = levels_.size() - 1;
-    while (level > 0 && (levels_[level].bit & set) == 0) --level;
+    const size_t level = levels_.DeepestThatBinds(sets_.Of(u));
     return loads_.contains(u) ? std::max(level, statement_level_) : level;
   }
 
@@ -226,7 +165,7 @@ class Compiler {
   }
 
   absl::Status Expression(const UOp* u) {
-    Level& home = levels_[Home(u)];
+    InterpreterLevel& home = levels_[Home(u)];
     if (home.cells.contains(u)) return absl::OkStatus();
     switch (u->op) {
       case Op::kConst:
@@ -298,7 +237,7 @@ class Compiler {
 
     levels_[task.home].code.push_back(step);
     levels_[target].code.push_back(accumulate);
-    for (size_t i = task.levels; i > 0; --i) CloseLevel(i == 1 ? task.home : levels_.size() - 2);
+    for (size_t i = task.levels; i > 0; --i) levels_.Close(i == 1 ? task.home : levels_.size() - 2);
     levels_[task.home].code.push_back(finish);
     levels_[task.home].cells[u] = finish.result;
   }
@@ -323,10 +262,23 @@ class Compiler {
   }
 
   void Compute(const UOp* u) {
-    Level& home = levels_[Home(u)];
+    InterpreterLevel& home = levels_[Home(u)];
     // Two users may both have asked for it before it was there.
     if (home.cells.contains(u)) return;
     InterpreterStep in;
+    if (u->op == Op::kInterleave) {
+      in.code = Code::kInterleave;
+      in.node = u;
+      in.result = NewCells(u->dtype.lanes);
+      for (const UOp* s : u->src()) {
+        in.lanes = s->dtype.lanes;
+        in.sources[0] = CellOf(s);
+        home.code.push_back(in);
+        ++in.amount;
+      }
+      home.cells[u] = in.result;
+      return;
+    }
     if (u->op == Op::kLoad) {
       in = MemoryAccess(Code::kLoad, u);
     } else {
@@ -352,7 +304,7 @@ class Compiler {
   std::array<int, RangeSets::kMaxRanges> reduces_{};  // by range: REDUCEs that depend on it
   InterpreterProgram program_;
   absl::flat_hash_map<const UOp*, int32_t> buffer_numbers_;
-  std::vector<Level> levels_;
+  LevelStack levels_{sets_};
   std::vector<Task> tasks_;
   size_t statement_level_ = 0;
   int thread_loop_ = InterpreterBuffer::kNone;

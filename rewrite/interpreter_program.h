@@ -20,7 +20,8 @@ struct InterpreterStep {
     kHorizontal,
     kExtract,
     kStage,       ///< a copy
-    kMatrix,      ///< stands in the program, but is refused when it runs
+    kInterleave,  ///< one of the sources, number `amount`, into every n-th lane of the result
+    kMatrix,
     kLoad,        ///< sources: offset, gate; from `buffer`
     kStore,       ///< sources: offset, gate, value; to `buffer`
     kLoop,        ///< `amount` is the size; the body follows, `jump` instructions long

@@ -121,6 +121,7 @@ absl::Status VerifyKernelNode(const UOp* u, const RangeSets& sets) {
     case Op::kBroadcast:
     case Op::kHorizontal:
     case Op::kExtract:
+    case Op::kInterleave:
     case Op::kMatrix:
     case Op::kLoop:
     case Op::kBlock:

@@ -209,9 +209,16 @@ absl::Status VerifyVector(const Node& n) {
       if (from.lanes != 1) return Fail(n, "the source is not a scalar");
       return absl::OkStatus();
     case Op::kExtract:
-      if (n.dtype.lanes != 1) return Fail(n, "the result is not a scalar");
-      if (n.arg.a < 0 || n.arg.a >= from.lanes) {
-        return Fail(n, Concat("there is no lane ", n.arg.a));
+      if (n.arg.a < 0 || n.arg.a + n.dtype.lanes > from.lanes) {
+        return Fail(n, Concat("there is no lane ", n.arg.a + n.dtype.lanes - 1));
+      }
+      return absl::OkStatus();
+    case Op::kInterleave:
+      for (size_t i = 0; i < n.sources.size(); ++i) {
+        if (n.source(i) != from) return Fail(n, "the sources differ in type");
+      }
+      if (n.dtype.lanes != from.lanes * static_cast<int>(n.sources.size())) {
+        return Fail(n, "has not the lanes of all its sources");
       }
       return absl::OkStatus();
     default:
@@ -271,6 +278,7 @@ absl::Status VerifyNode(Op op, DType dtype, std::span<const UOp* const> sources,
     case Op::kBroadcast:
     case Op::kHorizontal:
     case Op::kExtract:
+    case Op::kInterleave:
     case Op::kMatrix:
       return VerifyVector(n);
     case Op::kLoop:
