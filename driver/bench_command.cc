@@ -80,6 +80,7 @@ void PrintRow(const BenchRow& row, const ProgramReport& r) {
 absl::Status Bench(const BenchOptions& options) {
   const absl::StatusOr<PrepareConfig> config = PrepareConfig::FromEnvironment();
   if (!config.ok()) return config.status();
+  PrintNotes(config->notes);
   Json report = {{"strategy", config->strategy.Describe()}, {"programs", Json::array()}};
   bool wrong = false;
   int matches = 0;

@@ -184,10 +184,10 @@ absl::Status ExplainKernel(const ExplainOptions& options, const PrepareConfig& c
     out.Section("schedule", text.empty() ? "no actions" : text, out.Show(sink));
   }
   if (options.actions) ShowActions(scheduler, out);
-  out.Rules(counter);
 
   PassOptions pass_options;
   pass_options.verify = true;
+  pass_options.simplify = simplify;
   pass_options.trace = [&](const Pass& pass, const UOp* before, const UOp* after, double ms) {
     if (!Selected(options, pass.name)) return;
     const std::string purpose(pass.purpose);
@@ -203,6 +203,7 @@ absl::Status ExplainKernel(const ExplainOptions& options, const PrepareConfig& c
   };
   absl::StatusOr<LoweredKernel> lowered = Lower(graph, sink, target, pass_options);
   if (!lowered.ok()) return lowered.status();
+  out.Rules(counter);
   if (!options.llvm_ir && !options.assembly) return absl::OkStatus();
 
   CompileOptions compile;
@@ -219,6 +220,10 @@ absl::Status ExplainKernel(const ExplainOptions& options, const PrepareConfig& c
 absl::Status Explain(const ExplainOptions& options) {
   const absl::StatusOr<PrepareConfig> config = PrepareConfig::FromEnvironment();
   if (!config.ok()) return config.status();
+  PrintNotes(config->notes);
+  if (config->strategy.As<OptStrategy::Beam>() != nullptr && !options.apply) {
+    PrintNotes({"`explain` does not search; this is the heuristic's schedule (see --apply)"});
+  }
   if (absl::Status s = CheckPassNames(options); !s.ok()) return s;
   const absl::StatusOr<ProgramInput> input = LoadProgram(options.program);
   if (!input.ok()) return input.status();

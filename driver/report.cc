@@ -51,6 +51,10 @@ absl::Status WriteJson(const Json& report, const std::string& path) {
   return absl::UnknownError(Concat("writing the report ", path, ": ", std::strerror(errno)));
 }
 
+void PrintNotes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::fprintf(stderr, "quern: note: %s\n", note.c_str());
+}
+
 std::string SecondsText(double seconds) {
   constexpr Unit kUnits[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
   return WithUnit(seconds, kUnits);

@@ -99,9 +99,7 @@ void PrintReport(const ProgramReport& r) {
 absl::Status RunProgram(const RunOptions& options) {
   const absl::StatusOr<PrepareConfig> config = ConfigFor(options);
   if (!config.ok()) return config.status();
-  for (const std::string& note : config->notes) {
-    std::fprintf(stderr, "quern: note: %s\n", note.c_str());
-  }
+  PrintNotes(config->notes);
   absl::StatusOr<ProgramInput> input = LoadProgram(options.program);
   if (!input.ok()) return input.status();
   MeasureProgramOptions measure;
@@ -110,12 +108,8 @@ absl::Status RunProgram(const RunOptions& options) {
   measure.compare = options.compare;
   const absl::StatusOr<ProgramReport> report = MeasureProgram(*std::move(input), *config, measure);
   if (!report.ok()) return report.status();
-  for (const KernelReport& k : report->kernels) {
-    for (const std::string& note : k.notes) std::fprintf(stderr, "quern: note: %s\n", note.c_str());
-  }
-  if (Interrupted()) {
-    std::fprintf(stderr, "quern: note: the search was interrupted; this is the best so far\n");
-  }
+  for (const KernelReport& k : report->kernels) PrintNotes(k.notes);
+  if (Interrupted()) PrintNotes({"the search was interrupted; this is the best so far"});
   if (options.json != "-") PrintReport(*report);
   if (!options.json.empty()) {
     if (absl::Status s = WriteJson(ReportAsJson(*report), options.json); !s.ok()) return s;
