@@ -271,6 +271,16 @@ Scalar Evaluate(Op op, ScalarType from, ScalarType to, const Scalar* s, bool* ov
   return OfInt(WrapInteger(from, IntegerArithmetic(op, from, s)));
 }
 
+Scalar ReduceStart(Op op, ScalarType type) {
+  if (op == Op::kMax || op == Op::kMin) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    if (IsFloat(type)) return OfFloat(op == Op::kMax ? -infinity : infinity);
+    return OfInt(op == Op::kMax ? MinInteger(type) : MaxInteger(type));
+  }
+  const int unit = op == Op::kMul ? 1 : 0;
+  return IsFloat(type) ? OfFloat(unit) : OfInt(unit);
+}
+
 uint64_t ScalarToBits(ScalarType type, Scalar value) {
   switch (type) {
     case ScalarType::kF16:

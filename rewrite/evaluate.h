@@ -22,6 +22,9 @@ union Scalar {
 /// arithmetic that leaves 64 bits sets `*overflow` and gives any value.
 Scalar Evaluate(Op op, ScalarType from, ScalarType to, const Scalar* s, bool* overflow);
 
+/// What a reduction by `op` (kAdd, kMul, kMax or kMin) begins with, as ReduceIdentity.
+Scalar ReduceStart(Op op, ScalarType type);
+
 /// The bits of a value as they stand in memory, in the low ByteSize(type) bytes.
 uint64_t ScalarToBits(ScalarType type, Scalar value);
 Scalar ScalarFromBits(ScalarType type, uint64_t bits);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "rewrite/build.h"
+#include "tests/fuzz/bounded_value.h"
 #include "tests/fuzz/random_access.h"
 #include "tests/fuzz/test_buffers.h"
 
@@ -53,12 +54,6 @@ class KernelGenerator {
   static constexpr int64_t kMaxWork = 20000;
   static constexpr int kMaxAxes = 8;
 
-  struct Value {
-    const UOp* node = nullptr;
-    double magnitude = 0;  // of a float, if it is not exact
-    double error = 0;
-    bool exact = true;
-  };
   using Ranges = std::vector<const UOp*>;
 
   const UOp* NewRange(int64_t* work, int64_t limit, AxisType type) {
@@ -69,20 +64,6 @@ class KernelGenerator {
     while (size > 1 && *work * size > limit) size /= 2;
     *work *= size;
     return Range(g_, size, next_axis_++, type);
-  }
-
-  // Rounding of one operation, relative.
-  static double Unit(DType t) {
-    switch (t.scalar) {
-      case ScalarType::kF16:
-        return 0x1p-10;
-      case ScalarType::kBF16:
-        return 0x1p-7;
-      case ScalarType::kF32:
-        return 0x1p-23;
-      default:
-        return 0x1p-52;
-    }
   }
 
   DType AnyType() {
@@ -107,7 +88,8 @@ class KernelGenerator {
     const UOp* buffer = NewParam(type, place.elements, true);
     const size_t slot = kernel_.buffers.size() - 1;
     if (random_.Chance(10)) in_place_ = Load(g_, Index(g_, buffer, place.offset, place.gate));
-    const Value value = Generate(type, static_cast<int>(random_.Between(1, 4)), output, work);
+    const BoundedValue value =
+        Generate(type, static_cast<int>(random_.Between(1, 4)), output, work);
     in_place_ = nullptr;
     TestBuffer& written = kernel_.buffers[slot];
     // Both the kernel and the interpreter may be off.
@@ -116,28 +98,21 @@ class KernelGenerator {
     return Store(g_, Index(g_, buffer, place.offset, place.gate), value.node);
   }
 
-  Value Generate(DType t, int depth, const Ranges& ranges, int64_t work) {
+  BoundedValue Generate(DType t, int depth, const Ranges& ranges, int64_t work) {
     if (in_place_ != nullptr && in_place_->dtype == t && random_.Chance(60)) {
       for (TestBuffer& b : kernel_.buffers) b.loaded |= b.slot == in_place_->src(0)->src(0)->slot();
       return {in_place_, 2, 0, true};
     }
     if (reduces_left_ > 0 && random_.Chance(45)) return MakeReduce(t, depth, ranges, work);
     if (depth <= 0 || random_.Chance(15)) return Leaf(t, ranges);
-    Value v = IsFloat(t)  ? FloatOperation(t, depth - 1, ranges, work)
-              : IsBool(t) ? BoolOperation(depth - 1, ranges, work)
-                          : IntegerOperation(t, depth - 1, ranges, work);
+    BoundedValue v = IsFloat(t)  ? FloatOperation(t, depth - 1, ranges, work)
+                     : IsBool(t) ? BoolOperation(depth - 1, ranges, work)
+                                 : IntegerOperation(t, depth - 1, ranges, work);
     const double limit = t.scalar == ScalarType::kF16 ? 1000 : 1e6;
-    return IsFloat(t) && v.magnitude > limit ? Clamp(v, 8) : v;
+    return IsFloat(t) && v.magnitude > limit ? Clamp(g_, v, 8) : v;
   }
 
-  Value Clamp(const Value& v, double bound) {
-    const DType t = v.node->dtype;
-    const UOp* low = Binary(g_, Op::kMin, v.node, FloatConst(g_, t, bound));
-    const UOp* both = Binary(g_, Op::kMax, low, FloatConst(g_, t, -bound));
-    return {both, bound, v.error, v.exact};
-  }
-
-  Value MakeReduce(DType t, int depth, const Ranges& ranges, int64_t work) {
+  BoundedValue MakeReduce(DType t, int depth, const Ranges& ranges, int64_t work) {
     --reduces_left_;
     Ranges inner = ranges;
     Ranges closed;
@@ -154,19 +129,19 @@ class KernelGenerator {
     Op op = random_.Pick(kOps);
     if (op == Op::kMul && IsFloat(t) && count > 6) op = Op::kAdd;
     if (count == 0) op = Op::kAdd;  // Infinity and the like would void the bounds.
-    Value v = Generate(t, depth, inner, work);
-    Value r{Reduce(g_, op, v.node, closed), v.magnitude, v.error, v.exact};
+    BoundedValue v = Generate(t, depth, inner, work);
+    BoundedValue r{Reduce(g_, op, v.node, closed), v.magnitude, v.error, v.exact};
     if (!IsFloat(t) || op == Op::kMax || op == Op::kMin) return r;
-    if (op == Op::kMul) v = Clamp(v, 2);
+    if (op == Op::kMul) v = Clamp(g_, v, 2);
     r = {Reduce(g_, op, v.node, closed), 0, 0, false};
     r.magnitude = op == Op::kAdd ? count * v.magnitude : std::pow(v.magnitude + v.error, count);
     const double carried = op == Op::kAdd ? count * v.error : count * v.error * r.magnitude;
-    r.error = carried + count * Unit(t) * (r.magnitude + carried);
+    r.error = carried + count * RoundingUnit(t) * (r.magnitude + carried);
     const double limit = t.scalar == ScalarType::kF16 ? 30000 : 1e9;
-    return r.magnitude > limit ? Clamp(Leaf(t, ranges), 8) : r;
+    return r.magnitude > limit ? Clamp(g_, Leaf(t, ranges), 8) : r;
   }
 
-  Value Leaf(DType t, const Ranges& ranges) {
+  BoundedValue Leaf(DType t, const Ranges& ranges) {
     const int64_t kind = random_.Below(10);
     if (kind == 0) return Constant(t);
     if (kind == 1 && !ranges.empty()) {
@@ -181,13 +156,13 @@ class KernelGenerator {
     return {Load(g_, Index(g_, buffer, place.offset, place.gate)), 2, 0, true};
   }
 
-  Value Constant(DType t) {
+  BoundedValue Constant(DType t) {
     if (IsFloat(t)) return {FloatConst(g_, t, random_.Uniform(-2, 2)), 2, 0, true};
     return {IntConst(g_, t, random_.Between(-5, 5)), 0, 0, true};
   }
 
   // x[indices[…]], 0 where the index is outside.
-  Value Gather(DType t, const Ranges& ranges) {
+  BoundedValue Gather(DType t, const Ranges& ranges) {
     const Place place = access_.InputPlace(ranges);
     const UOp* indices = NewParam(kI32Type, place.elements, false);
     const int64_t size = random_.Between(1, 40);
@@ -200,19 +175,19 @@ class KernelGenerator {
   }
 
   // A value of this type that is exact.
-  Value Exact(DType t, int depth, const Ranges& ranges, int64_t work) {
-    const Value v = Generate(t, depth, ranges, work);
+  BoundedValue Exact(DType t, int depth, const Ranges& ranges, int64_t work) {
+    const BoundedValue v = Generate(t, depth, ranges, work);
     return v.exact ? v : Leaf(t, ranges);
   }
 
-  Value BoolOperation(int depth, const Ranges& ranges, int64_t work) {
+  BoundedValue BoolOperation(int depth, const Ranges& ranges, int64_t work) {
     static const std::vector<Op> kLogic = {Op::kAnd, Op::kOr,  Op::kXor,
                                            Op::kAdd, Op::kMul, Op::kNot};
     static const std::vector<Op> kCompare = {Op::kLt, Op::kLe, Op::kEq, Op::kNe};
     if (random_.Chance(60)) {
       const DType t = AnyType();
-      const Value a = Exact(t, depth, ranges, work);
-      const Value b = Exact(t, depth - 1, ranges, work);
+      const BoundedValue a = Exact(t, depth, ranges, work);
+      const BoundedValue b = Exact(t, depth - 1, ranges, work);
       return {Binary(g_, random_.Pick(kCompare), a.node, b.node)};
     }
     const Op op = random_.Pick(kLogic);
@@ -221,7 +196,7 @@ class KernelGenerator {
     return {Binary(g_, op, a, Generate(kBoolType, depth, ranges, work).node)};
   }
 
-  Value IntegerOperation(DType t, int depth, const Ranges& ranges, int64_t work) {
+  BoundedValue IntegerOperation(DType t, int depth, const Ranges& ranges, int64_t work) {
     static const std::vector<Op> kBinary = {
         Op::kAdd, Op::kSub, Op::kMul, Op::kFloorDiv, Op::kFloorMod, Op::kTruncDiv, Op::kTruncMod,
         Op::kMax, Op::kMin, Op::kAnd, Op::kOr,       Op::kXor,      Op::kShl,      Op::kShr};
@@ -252,20 +227,21 @@ class KernelGenerator {
     }
   }
 
-  Value Select(DType t, int depth, const Ranges& ranges, int64_t work) {
+  BoundedValue Select(DType t, int depth, const Ranges& ranges, int64_t work) {
     const UOp* condition = Generate(kBoolType, depth - 1, ranges, work).node;
-    const Value a = Generate(t, depth, ranges, work);
-    const Value b = Generate(t, depth, ranges, work);
+    const BoundedValue a = Generate(t, depth, ranges, work);
+    const BoundedValue b = Generate(t, depth, ranges, work);
     return {Where(g_, condition, a.node, b.node), std::max(a.magnitude, b.magnitude),
             std::max(a.error, b.error), a.exact && b.exact};
   }
 
-  Value FloatOperation(DType t, int depth, const Ranges& ranges, int64_t work) {
-    const double u = Unit(t);
+  BoundedValue FloatOperation(DType t, int depth, const Ranges& ranges, int64_t work) {
+    const double u = RoundingUnit(t);
     const auto binary = [&](Op op) {
-      const Value a = Generate(t, depth, ranges, work);
-      const Value b = Generate(t, depth, ranges, work);
-      Value r{Binary(g_, op, a.node, b.node), a.magnitude + b.magnitude, a.error + b.error, false};
+      const BoundedValue a = Generate(t, depth, ranges, work);
+      const BoundedValue b = Generate(t, depth, ranges, work);
+      BoundedValue r{Binary(g_, op, a.node, b.node), a.magnitude + b.magnitude, a.error + b.error,
+                     false};
       if (op == Op::kMul) {
         r.magnitude = a.magnitude * b.magnitude;
         r.error = a.error * b.magnitude + b.error * a.magnitude + a.error * b.error;
@@ -284,13 +260,13 @@ class KernelGenerator {
         return binary(Op::kMul);
       case 5:
       case 6: {
-        const Value a = Generate(t, depth, ranges, work);
-        const Value b = Generate(t, depth, ranges, work);
+        const BoundedValue a = Generate(t, depth, ranges, work);
+        const BoundedValue b = Generate(t, depth, ranges, work);
         return {Binary(g_, random_.Chance(50) ? Op::kMax : Op::kMin, a.node, b.node),
                 std::max(a.magnitude, b.magnitude), std::max(a.error, b.error), a.exact && b.exact};
       }
       case 7: {
-        Value a = Generate(t, depth, ranges, work);
+        BoundedValue a = Generate(t, depth, ranges, work);
         a.node = Unary(g_, random_.Chance(50) ? Op::kNeg : Op::kAbs, a.node);
         return a;
       }
@@ -299,17 +275,17 @@ class KernelGenerator {
       case 9:
         return FloatCast(t, depth, ranges, work);
       case 10: {
-        const Value a = Exact(t, depth, ranges, work);
+        const BoundedValue a = Exact(t, depth, ranges, work);
         return {Unary(g_, Op::kFloor, a.node), a.magnitude + 1, 0, true};
       }
       case 11:
         return Quotient(t, depth, ranges, work);
       default:
-        return Transcendental(Clamp(Generate(t, depth, ranges, work), 4));
+        return Transcendental(g_, random_, Clamp(g_, Generate(t, depth, ranges, work), 4));
     }
   }
 
-  Value FloatCast(DType t, int depth, const Ranges& ranges, int64_t work) {
+  BoundedValue FloatCast(DType t, int depth, const Ranges& ranges, int64_t work) {
     const DType from = AnyType();
     if (IsInteger(from) && ByteSize(from.scalar) > 1) {
       // Numbers so large that nothing can be said of their sums are brought into bounds.
@@ -317,49 +293,22 @@ class KernelGenerator {
       const UOp* small = Binary(g_, Op::kFloorMod, x, IntConst(g_, from, 100));
       return {Cast(g_, small, t), 100, 0, true};
     }
-    const Value v = Generate(from, depth, ranges, work);
+    const BoundedValue v = Generate(from, depth, ranges, work);
     if (!IsFloat(from)) return {Cast(g_, v.node, t), 255, 0, true};
     if (t.scalar == ScalarType::kF16 && v.magnitude > 1000) return Leaf(t, ranges);
     return {Cast(g_, v.node, t), v.magnitude,
-            v.exact ? 0 : v.error + Unit(t) * (v.magnitude + v.error), v.exact};
+            v.exact ? 0 : v.error + RoundingUnit(t) * (v.magnitude + v.error), v.exact};
   }
 
   // a / (|b| + 1), whose denominator is never small.
-  Value Quotient(DType t, int depth, const Ranges& ranges, int64_t work) {
-    const Value a = Generate(t, depth, ranges, work);
-    const Value b = Generate(t, depth, ranges, work);
+  BoundedValue Quotient(DType t, int depth, const Ranges& ranges, int64_t work) {
+    const BoundedValue a = Generate(t, depth, ranges, work);
+    const BoundedValue b = Generate(t, depth, ranges, work);
     const UOp* below = Add(g_, Unary(g_, Op::kAbs, b.node), FloatConst(g_, t, 1));
-    const double below_error = b.error + Unit(t) * (b.magnitude + 1);
-    Value r{Binary(g_, Op::kDiv, a.node, below), a.magnitude, 0, false};
-    r.error = a.error + a.magnitude * below_error + 4 * Unit(t) * (a.magnitude + a.error);
+    const double below_error = b.error + RoundingUnit(t) * (b.magnitude + 1);
+    BoundedValue r{Binary(g_, Op::kDiv, a.node, below), a.magnitude, 0, false};
+    r.error = a.error + a.magnitude * below_error + 4 * RoundingUnit(t) * (a.magnitude + a.error);
     return r;
-  }
-
-  // Of a value within ±4.
-  Value Transcendental(const Value& a) {
-    const DType t = a.node->dtype;
-    const double u = 4 * Unit(t);
-    switch (random_.Below(7)) {
-      case 0:
-        return {Unary(g_, Op::kExp, a.node), 55, 60 * std::expm1(a.error) + 55 * u, false};
-      case 1:
-        return {Unary(g_, Op::kExp2, a.node), 16, 20 * std::expm1(a.error) + 16 * u, false};
-      case 2:
-      case 3: {
-        const UOp* x = Add(g_, Unary(g_, Op::kAbs, a.node), FloatConst(g_, t, 1));
-        const Op op = random_.Chance(50) ? Op::kLog : Op::kLog2;
-        return {Unary(g_, op, x), 3, 2 * (a.error + 5 * u) + 3 * u, false};
-      }
-      case 4:
-        return {Unary(g_, Op::kSin, a.node), 1, a.error + u, false};
-      case 5:
-        return {Unary(g_, random_.Chance(50) ? Op::kTanh : Op::kErf, a.node), 1, 1.2 * a.error + u,
-                false};
-      default: {
-        const UOp* x = Unary(g_, Op::kAbs, a.node);
-        return {Unary(g_, Op::kSqrt, x), 2, std::sqrt(a.error) + 2 * u, false};
-      }
-    }
   }
 
   UOpGraph& g_;
