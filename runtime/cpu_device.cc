@@ -51,17 +51,19 @@ class LoadedKernel : public CpuKernel {
     if (workspace == nullptr) {
       return absl::ResourceExhaustedError("load: no memory for the kernel's scratch buffers");
     }
-    spare_.push_back(std::move(workspace));
+    first_ = std::move(workspace);
     return absl::OkStatus();
   }
 
   void Run(std::span<void* const> buffers) override {
-    std::unique_ptr<Workspace> workspace = TakeWorkspace();
-    size_t next = 0;
-    for (size_t i = 0; i < image_.params.size(); ++i) {
-      if (!image_.params[i].temporary) workspace->params[i] = buffers[next++];
+    // One caller at a time uses the first workspace, without a lock; others get one of their own.
+    if (!first_busy_.exchange(true, std::memory_order_acquire)) {
+      RunIn(*first_, buffers);
+      first_busy_.store(false, std::memory_order_release);
+      return;
     }
-    for (size_t i = 0; i < functions_.size(); ++i) RunPhase(i, *workspace);
+    std::unique_ptr<Workspace> workspace = TakeWorkspace();
+    RunIn(*workspace, buffers);
     std::lock_guard<std::mutex> lock(mutex_);
     spare_.push_back(std::move(workspace));
   }
@@ -74,6 +76,14 @@ class LoadedKernel : public CpuKernel {
   // Threads' scratch areas start on different lines of different sets.
   int64_t ScratchStride(const ImagePhase& phase) const {
     return (phase.scratch_bytes + kLine - 1) / kLine * kLine + 2 * kLine;
+  }
+
+  void RunIn(Workspace& workspace, std::span<void* const> buffers) {
+    size_t next = 0;
+    for (size_t i = 0; i < image_.params.size(); ++i) {
+      if (!image_.params[i].temporary) workspace.params[i] = buffers[next++];
+    }
+    for (size_t i = 0; i < functions_.size(); ++i) RunPhase(i, workspace);
   }
 
   std::unique_ptr<Workspace> MakeWorkspace() const {
@@ -132,6 +142,8 @@ class LoadedKernel : public CpuKernel {
   llvm::orc::JITDylib& library_;
   tbb::task_arena& arena_;
   std::vector<Function> functions_;
+  std::unique_ptr<Workspace> first_;
+  std::atomic<bool> first_busy_{false};
   std::mutex mutex_;
   std::vector<std::unique_ptr<Workspace>> spare_;
 };

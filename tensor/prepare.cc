@@ -1,6 +1,8 @@
 #include "tensor/prepare.h"
 
-#include "codegen/lower.h"
+#include <map>
+
+#include "absl/container/inlined_vector.h"
 #include "rewrite/concat.h"
 
 namespace quern {
@@ -12,14 +14,17 @@ struct ExecutionPlan::State {
   std::vector<TensorInfo> arguments;
   std::vector<KernelReport> reports;
 
+  // Where a kernel's parameter comes from: memory of the plan, or an argument.
+  struct Source {
+    void* intermediate = nullptr;
+    size_t argument = 0;
+  };
   struct Step {
     std::unique_ptr<CpuKernel> kernel;
-    std::vector<int64_t> slots;  // of the kernel's parameters, in its order
+    std::vector<Source> sources;  // in the order of the kernel's parameters
   };
   std::vector<Step> steps;
   std::vector<AlignedMemory> intermediates;
-  std::vector<void*> pointers;  // by slot; those of intermediates are set for good
-  std::vector<int64_t> argument_slots;
 };
 
 ExecutionPlan::ExecutionPlan(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -32,24 +37,24 @@ const std::vector<KernelReport>& ExecutionPlan::reports() const { return state_-
 const Target& ExecutionPlan::target() const { return state_->device->target(); }
 
 absl::Status ExecutionPlan::Run(std::span<void* const> buffers) {
-  if (buffers.size() != state_->argument_slots.size()) {
-    return absl::InvalidArgumentError(Concat("run: ", buffers.size(), " buffers for ",
-                                             state_->argument_slots.size(), " tensors"));
+  if (buffers.size() != state_->arguments.size()) {
+    return absl::InvalidArgumentError(
+        Concat("run: ", buffers.size(), " buffers for ", state_->arguments.size(), " tensors"));
   }
-  // A copy of its own, so that runs do not share arguments.
-  std::vector<void*> pointers = state_->pointers;
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i] == nullptr && state_->arguments[i].bytes() > 0) {
       return absl::InvalidArgumentError(
           Concat("run: no buffer for tensor ", state_->arguments[i].name));
     }
-    pointers[static_cast<size_t>(state_->argument_slots[i])] = buffers[i];
   }
-  std::vector<void*> arguments;
+  absl::InlinedVector<void*, 16> pointers;
   for (State::Step& step : state_->steps) {
-    arguments.clear();
-    for (int64_t slot : step.slots) arguments.push_back(pointers[static_cast<size_t>(slot)]);
-    step.kernel->Run(arguments);
+    pointers.clear();
+    for (const State::Source& source : step.sources) {
+      pointers.push_back(source.intermediate != nullptr ? source.intermediate
+                                                        : buffers[source.argument]);
+    }
+    step.kernel->Run(pointers);
   }
   return absl::OkStatus();
 }
@@ -66,11 +71,11 @@ absl::StatusOr<ExecutionPlan> Prepare(const Program& program, const PrepareConfi
     if (!config.cache_folder.empty()) options.folder = config.cache_folder;
     state->database = TuningDatabase::Open(options);
   }
-  state->pointers.resize(program.tensors.size(), nullptr);
+  std::map<int64_t, ExecutionPlan::State::Source> by_slot;
   for (const TensorInfo& tensor : program.tensors) {
     if (tensor.role != TensorRole::kIntermediate) {
+      by_slot[tensor.slot].argument = state->arguments.size();
       state->arguments.push_back(tensor);
-      state->argument_slots.push_back(tensor.slot);
       continue;
     }
     AlignedMemory memory = AllocateAligned(tensor.bytes());
@@ -78,7 +83,7 @@ absl::StatusOr<ExecutionPlan> Prepare(const Program& program, const PrepareConfi
       return absl::ResourceExhaustedError(
           Concat("prepare: no memory for ", tensor.bytes(), " bytes of ", tensor.name));
     }
-    state->pointers[static_cast<size_t>(tensor.slot)] = memory.get();
+    by_slot[tensor.slot].intermediate = memory.get();
     state->intermediates.push_back(std::move(memory));
   }
   const PrepareContext context{*state->device, state->database.get(), config, hooks};
@@ -90,7 +95,7 @@ absl::StatusOr<ExecutionPlan> Prepare(const Program& program, const PrepareConfi
     }
     ExecutionPlan::State::Step step;
     for (const ImageParam& param : prepared->kernel->image().params) {
-      if (!param.temporary) step.slots.push_back(param.slot);
+      if (!param.temporary) step.sources.push_back(by_slot.at(param.slot));
     }
     step.kernel = std::move(prepared->kernel);
     state->steps.push_back(std::move(step));
