@@ -13,7 +13,8 @@ namespace {
 constexpr double kElementwiseGrowth = 2.0;
 constexpr double kReductionGrowth = 1.25;
 constexpr double kTotalGrowth = 2.0;
-// A reduction outside all output loops runs on one thread; a larger one stays a kernel of its own.
+// A reduction outside all output loops runs on one thread, and one inside another has no lanes; a
+// larger one stays a kernel of its own.
 constexpr double kMaxSerialCost = 4096;
 constexpr LowerLimits kFusedLimits = {.steps = 4096, .axes = 24};
 

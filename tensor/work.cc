@@ -70,6 +70,14 @@ class LoopChains {
     return around;
   }
 
+  // Whether one of the ranges is that of a reduction.
+  bool InsideReduction(uint64_t free) const {
+    for (uint64_t rest = free; rest != 0; rest &= rest - 1) {
+      if (closer_[std::countr_zero(rest)] != nullptr) return true;
+    }
+    return false;
+  }
+
   double Iterations(uint64_t around) const {
     double n = 1;
     for (uint64_t rest = around; rest != 0; rest &= rest - 1) {
@@ -130,7 +138,8 @@ WorkEstimate EstimateWork(const UOp* sink) {
     const double times = chains.Iterations(chains.Around(free));
     work.cost += cost * times;
     if (flop) work.flops += times;
-    if (u->op == Op::kReduce && has_output_loops && sets.Of(u) == 0) {
+    if (u->op == Op::kReduce &&
+        ((has_output_loops && sets.Of(u) == 0) || chains.InsideReduction(sets.Of(u)))) {
       work.serial_cost += cost * times;
     }
   }

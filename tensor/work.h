@@ -12,7 +12,8 @@ struct WorkEstimate {
   double cost = 0;   ///< all operations, loads and stores, weighted by how long they take
   double bytes = 0;  ///< memory touched at least: every buffer once
   bool reduces = false;
-  /// A reduction stands outside all output loops although there are some.
+  /// Of `cost`, reductions that are hard to divide among lanes and threads: those outside all
+  /// output loops although there are some, and those inside the loop of another reduction.
   double serial_cost = 0;
 };
 

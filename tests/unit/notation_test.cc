@@ -211,6 +211,10 @@ TEST(NotationTest, WhatWouldBeRecomputedStaysAKernel) {
   // A reduction of a whole large tensor would run on one thread.
   EXPECT_EQ(Parse("s[] = sum[i](x[i]); y[i] = x[i]/s[]", Options("i=100000")).kernels.size(), 2u);
   EXPECT_EQ(Parse("s[] = sum[i](x[i]); y[i] = x[i]/s[]", Options("i=100")).kernels.size(), 1u);
+  // Inside another reduction there would be nothing to vectorise.
+  EXPECT_EQ(Parse("s[i] = sum[j](X[j,i]); t[] = sum[i](s[i]*s[i])", Options("i=500,j=500"))
+                .kernels.size(),
+            2u);
   // Long chains of stencils do not explode.
   std::string chain = "x0[i] = sin(a[i])";
   for (int s = 1; s < 40; ++s) {
