@@ -4,6 +4,7 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -33,6 +34,10 @@ Hash128 HashOfBytes(std::string_view bytes) {
   return hash;
 }
 
+// Threads of this process that are in compiles for which nobody waits any more. They may never come
+// back, so the limit on threads does not count them.
+std::atomic<int> lost_threads{0};
+
 // Shared with the compiling threads, so that one that never ends harms nobody.
 struct CompileBatch {
   std::vector<Candidate> candidates;
@@ -60,7 +65,8 @@ absl::StatusOr<BuiltKernel> CompileOne(const CompileBatch& batch, const Candidat
 // oneTBB counts the waiting thread as one of its own; it must not cost a compiling one.
 struct Measurer::Parallelism {
   explicit Parallelism(int cores)
-      : control(tbb::global_control::max_allowed_parallelism, static_cast<size_t>(cores) + 1) {}
+      : control(tbb::global_control::max_allowed_parallelism,
+                static_cast<size_t>(cores + lost_threads) + 1) {}
   tbb::global_control control;
 };
 
@@ -123,6 +129,7 @@ std::vector<absl::StatusOr<BuiltKernel>> Measurer::CompileAll(
       absl::StatusOr<BuiltKernel> built = CompileOne(*batch, batch->candidates[i]);
       std::lock_guard<std::mutex> lock(batch->mutex);
       --batch->running;
+      if (batch->abandoned) --lost_threads;
       batch->results[i] = std::move(built);
       if (--batch->open == 0) batch->ended.notify_all();
     });
@@ -135,11 +142,10 @@ std::vector<absl::StatusOr<BuiltKernel>> Measurer::CompileAll(
     batch->ended.wait_for(lock, std::chrono::milliseconds(20));
   }
   batch->abandoned = true;
-  if (batch->running > 0 && Clock::now() >= deadline) {
-    // Threads that may never come back must not be missing from now on.
-    lost_threads_ += batch->running;
+  if (batch->running > 0) {
+    lost_threads += batch->running;
     parallelism_.reset();
-    parallelism_ = std::make_unique<Parallelism>(target_.cores + lost_threads_);
+    parallelism_ = std::make_unique<Parallelism>(target_.cores);
   }
   return batch->results;
 }

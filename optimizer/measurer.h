@@ -90,7 +90,6 @@ class Measurer {
   Target target_;
   MeasureOptions options_;
   std::unique_ptr<Parallelism> parallelism_;
-  int lost_threads_ = 0;  // in compiles that did not end in time
   std::unique_ptr<TimingClient> client_;
   std::vector<Kept> kept_;
   int64_t next_id_ = 0;
