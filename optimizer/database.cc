@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -118,18 +117,6 @@ absl::Status Insert(Sqlite& db, const TuningRecord& r, std::string_view conflict
 }
 
 }  // namespace
-
-std::string DefaultCacheFolder() {
-  const auto get = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (std::string own = get("QUERN_CACHE_DIR"); !own.empty()) return own;
-  // The XDG rules: a path that is not absolute does not count.
-  if (std::string xdg = get("XDG_CACHE_HOME"); xdg.starts_with('/')) return xdg + "/quern";
-  if (std::string home = get("HOME"); !home.empty()) return home + "/.cache/quern";
-  return "";
-}
 
 TuningDatabase::TuningDatabase(DatabaseOptions options) : options_(std::move(options)) {
   if (!options_.warn) {
