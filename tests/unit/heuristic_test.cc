@@ -1,0 +1,210 @@
+#include "optimizer/heuristic.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rewrite/pseudo_code.h"
+#include "rewrite/verify.h"
+#include "tests/unit/formula_kernel.h"
+#include "tests/unit/handmade_targets.h"
+
+namespace quern {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Not;
+
+constexpr const char* kMatmul = "C[i,j] = sum[k](A[i,k]*B[k,j])";
+constexpr const char* kMatmulTransposed = "C[i,j] = sum[k](A[i,k]*B[j,k])";
+constexpr const char* kRowSum = "r[i] = sum[j](x[i,j])";
+constexpr const char* kColumnSum = "c[j] = sum[i](x[i,j])";
+constexpr const char* kElementwise = "y[i] = a[i]*b[i]+c[i]";
+constexpr const char* kMatvec = "y[i] = sum[k](A[i,k]*x[k])";
+constexpr const char* kSoftmax =
+    "Y[i,j] = exp(X[i,j]-max[l](X[i,l]))/sum[m](exp(X[i,m]-max[l](X[i,l])))";
+constexpr const char* kConvolution = "y[o,h] = sum[c,a](x[c,h+a]*w[o,c,a])";
+
+std::vector<Action> Choose(const FormulaKernel& k, const Target& target) {
+  Scheduler scheduler(*k.graph, k.sink, target);
+  ApplyHeuristic(scheduler);
+  EXPECT_TRUE(VerifyKernel(scheduler.kernel()).ok()) << VerifyKernel(scheduler.kernel());
+  return scheduler.actions();
+}
+
+// The size of the largest axis of a type; 0 for none.
+int64_t LargestAxis(const FormulaKernel& k, const Target& target, AxisType type) {
+  Scheduler scheduler(*k.graph, k.sink, target);
+  ApplyHeuristic(scheduler);
+  int64_t largest = 0;
+  for (const Axis& a : scheduler.axes()) {
+    if (a.type == type) largest = std::max(largest, a.size);
+  }
+  return largest;
+}
+
+// Elements in registers of the statement with the most, which an accumulator has.
+int64_t RegisterElements(const FormulaKernel& k, const Target& target) {
+  Scheduler scheduler(*k.graph, k.sink, target);
+  ApplyHeuristic(scheduler);
+  int64_t elements = 1;
+  for (const Axis& a : scheduler.axes()) {
+    if (a.type == AxisType::kUpcast) elements *= a.size;
+  }
+  return elements;
+}
+
+TEST(HeuristicTest, StepsAreNamedAndExplained) {
+  std::vector<std::string> names;
+  for (const HeuristicStep& step : HeuristicSteps()) {
+    names.emplace_back(step.name);
+    EXPECT_FALSE(step.purpose.empty());
+    EXPECT_NE(step.run, nullptr);
+  }
+  ASSERT_GE(names.size(), 5u);
+  EXPECT_EQ(names.front(), "matrix-instructions");
+  EXPECT_EQ(names.back(), "threads");
+}
+
+TEST(HeuristicTest, TheTraceCountsEveryAction) {
+  FormulaKernel k = MatmulKernel(512, 512, 512);
+  const Target target = Avx512Target();
+  Scheduler scheduler(*k.graph, k.sink, target);
+  size_t traced = 0;
+  std::vector<std::string> steps;
+  ApplyHeuristic(scheduler, [&](const HeuristicStep& step, size_t actions) {
+    traced += actions;
+    steps.emplace_back(step.name);
+  });
+  EXPECT_EQ(steps.size(), HeuristicSteps().size());
+  EXPECT_EQ(traced, scheduler.actions().size());
+  EXPECT_GT(traced, 2u);
+}
+
+// The lanes of a product's tile are two vectors, its rows what the registers leave.
+TEST(HeuristicTest, ProductsGetATileThatFitsTheRegisters) {
+  FormulaKernel k = MatmulKernel(960, 960, 960);
+  for (const Target& target : {Avx512Target(), Avx2Target(), SseTarget()}) {
+    const int64_t lanes = target.vector_bytes / 4;
+    EXPECT_EQ(LargestAxis(k, target, AxisType::kUpcast) % lanes, 0) << target.name;
+    const int64_t vectors = RegisterElements(k, target) / lanes;
+    EXPECT_LT(vectors, target.vector_registers) << target.name;
+    EXPECT_GE(vectors, target.vector_registers / 4) << target.name;
+  }
+  EXPECT_GT(RegisterElements(k, Avx512Target()), RegisterElements(k, Avx2Target()));
+  EXPECT_GT(RegisterElements(k, Avx2Target()), RegisterElements(k, SseTarget()));
+}
+
+TEST(HeuristicTest, ElementwiseKernelsGetVectors) {
+  FormulaKernel k = KernelOf(kElementwise, "i=1048576");
+  for (const Target& target : {Avx512Target(), Avx2Target(), SseTarget()}) {
+    const int64_t lanes = target.vector_bytes / 4;
+    const int64_t upcast = LargestAxis(k, target, AxisType::kUpcast);
+    EXPECT_EQ(upcast % lanes, 0) << target.name;
+    EXPECT_GE(upcast, lanes) << target.name;
+    EXPECT_EQ(LargestAxis(k, target, AxisType::kThread), target.cores);
+  }
+}
+
+TEST(HeuristicTest, LanesFollowTheElementType) {
+  const Target target = Avx512Target();
+  const int64_t f32 = LargestAxis(KernelOf("y[i] = x[i]*2", "i=65536"), target, AxisType::kUpcast);
+  const int64_t f64 =
+      LargestAxis(KernelOf("y[i] = x[i]*2", "i=65536", "x=f64"), target, AxisType::kUpcast);
+  EXPECT_EQ(f32, 2 * f64);
+}
+
+// Contiguous along the reduced axis: lanes there. Contiguous along the outputs: lanes there.
+TEST(HeuristicTest, SumsAreVectorisedAlongTheContiguousAxis) {
+  for (const Target& target : {Avx512Target(), Avx2Target(), SseTarget()}) {
+    const int64_t lanes = target.vector_bytes / 4;
+    FormulaKernel rows = KernelOf(kRowSum, "i=1024,j=1024");
+    EXPECT_GE(LargestAxis(rows, target, AxisType::kUnroll), lanes) << target.name;
+    FormulaKernel columns = KernelOf(kColumnSum, "i=1024,j=1024");
+    EXPECT_LT(LargestAxis(columns, target, AxisType::kUnroll), lanes) << target.name;
+    EXPECT_GE(LargestAxis(columns, target, AxisType::kUpcast), lanes) << target.name;
+    FormulaKernel matvec = KernelOf(kMatvec, "i=1024,k=1024");
+    EXPECT_GE(LargestAxis(matvec, target, AxisType::kUnroll), lanes) << target.name;
+  }
+}
+
+TEST(HeuristicTest, ThreadsFollowTheCores) {
+  FormulaKernel k = MatmulKernel(1024, 1024, 1024);
+  for (int cores : {2, 4, 8}) {
+    EXPECT_EQ(LargestAxis(k, Avx512Target(cores), AxisType::kThread), cores);
+  }
+  EXPECT_EQ(LargestAxis(k, Avx512Target(1), AxisType::kThread), 0);
+  // Nor does a kernel that is done before a second thread has woken up.
+  EXPECT_EQ(LargestAxis(MatmulKernel(8, 8, 8), Avx512Target(), AxisType::kThread), 0);
+}
+
+// A sum over everything has one output: blocks of it are what threads can share.
+TEST(HeuristicTest, OneLongSumIsSharedByThreads) {
+  FormulaKernel k = KernelOf("s[] = sum[i](x[i])", "i=4194304");
+  const std::vector<Action> actions = Choose(k, Avx512Target());
+  EXPECT_THAT(actions, Contains(Action{ActionKind::kGroupTop, 0, 4}));
+  EXPECT_EQ(LargestAxis(k, Avx512Target(), AxisType::kThread), 4);
+}
+
+TEST(HeuristicTest, MatrixInstructionsWhereTheCpuHasThem) {
+  FormulaKernel k =
+      KernelOf("C[i,j] = sum[k](f32(A[i,k])*f32(B[j,k]))", "i=64,j=64,k=64", "A=bf16,B=bf16");
+  Target target = Avx512Target();
+  EXPECT_THAT(Choose(k, target), Not(Contains(Action{ActionKind::kTensorCore, 0, 0})));
+  target.features.push_back("avx512bf16");
+  target.llvm_cpu = "znver5";
+  EXPECT_THAT(Choose(k, target), Contains(Action{ActionKind::kTensorCore, 0, 0}));
+}
+
+TEST(HeuristicTest, TheSameKernelGetsTheSameSchedule) {
+  for (const char* formula : {kMatmul, kMatmulTransposed}) {
+    const std::vector<Action> first = Choose(KernelOf(formula, "i=96,j=96,k=96"), Avx2Target());
+    for (int run = 0; run < 3; ++run) {
+      EXPECT_EQ(Choose(KernelOf(formula, "i=96,j=96,k=96"), Avx2Target()), first);
+    }
+  }
+}
+
+// Every schedule is legal when applied as a list, and its code computes what the kernel means: for
+// sizes that vectors divide, that they do not, and that are tiny.
+TEST(HeuristicTest, NumbersAreThoseOfTheInterpreter) {
+  std::unique_ptr<CpuDevice> device = *CpuDevice::Create();
+  struct Case {
+    const char* formula;
+    std::vector<const char*> sizes;
+  };
+  for (const Case& c : std::vector<Case>{
+           {kMatmul, {"i=32,j=64,k=48", "i=17,j=33,k=7", "i=1,j=1,k=1", "i=3,j=130,k=65"}},
+           {kMatmulTransposed, {"i=32,j=32,k=64", "i=5,j=6,k=67"}},
+           {kRowSum, {"i=16,j=256", "i=3,j=37", "i=1,j=1"}},
+           {kColumnSum, {"i=64,j=64", "i=37,j=11"}},
+           {kElementwise, {"i=1024", "i=1000", "i=7", "i=1"}},
+           {kMatvec, {"i=64,k=128", "i=13,k=29"}},
+           {kSoftmax, {"i=8,j=64,l=64,m=64", "i=5,j=19,l=19,m=19"}},
+           {kConvolution, {"o=8,h=32,c=4,a=3", "o=3,h=17,c=2,a=5"}},
+       }) {
+    for (const char* sizes : c.sizes) {
+      for (const Target& shape : {Avx512Target(2), Avx2Target(2), SseTarget(1)}) {
+        SCOPED_TRACE(Concat(c.formula, " | ", sizes, " | ", shape.name));
+        const Target target = HereWithShapeOf(shape);
+        FormulaKernel k = KernelOf(c.formula, sizes);
+        const std::vector<Action> actions = Choose(k, target);
+        Scheduler again(*k.graph, k.sink, target);
+        ASSERT_TRUE(again.ApplyAll(actions).ok());
+        EXPECT_EQ(RunAgainstInterpreter(*k.graph, k.sink, again.kernel(), target, *device), "")
+            << ActionsToString(actions) << "\n"
+            << PseudoCode(again.kernel());
+      }
+    }
+  }
+}
+
+TEST(HeuristicTest, EmptyAndScalarKernelsAreLeftAlone) {
+  EXPECT_THAT(Choose(KernelOf("y[i] = x[i]+1", "i=0"), Avx512Target()), ElementsAre());
+  EXPECT_THAT(Choose(KernelOf("s[] = x[]+1", ""), Avx512Target()), ElementsAre());
+  EXPECT_THAT(Choose(KernelOf(kMatmul, "i=4,j=4,k=0"), Avx512Target()),
+              Not(Contains(Action{ActionKind::kUnroll, 0, 0})));
+}
+
+}  // namespace
+}  // namespace quern
