@@ -1,7 +1,5 @@
 #include "optimizer/beam.h"
 
-#include <tbb/parallel_for.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -10,6 +8,7 @@
 #include "codegen/lower.h"
 #include "optimizer/action_space.h"
 #include "optimizer/heuristic.h"
+#include "optimizer/parallel_for.h"
 #include "optimizer/sample_kernel.h"
 #include "optimizer/scheduler.h"
 #include "rewrite/concat.h"
@@ -109,7 +108,7 @@ class BeamSearcher {
     };
     std::vector<Made> made(steps.size());
     // Each task has an overlay of its own on the frozen base.
-    tbb::parallel_for(size_t{0}, steps.size(), [&](size_t i) {
+    ParallelFor(steps.size(), [&](size_t i) {
       UOpGraph overlay(base.get());
       Scheduler scheduler(overlay, steps[i].state->kernel, target_);
       if (!scheduler.Apply(steps[i].action).ok()) return;

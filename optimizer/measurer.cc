@@ -113,6 +113,7 @@ std::vector<absl::StatusOr<BuiltKernel>> Measurer::CompileAll(
   batch->candidates = candidates;
   batch->target = target_;
   batch->options = options_.build;
+  std::unique_lock<std::mutex> lock(batch->mutex);  // Tasks see all of the batch.
   batch->open = candidates.size();
   for (size_t i = 0; i < candidates.size(); ++i) {
     batch->results.push_back(absl::DeadlineExceededError("compile: did not end in time"));
@@ -134,7 +135,6 @@ std::vector<absl::StatusOr<BuiltKernel>> Measurer::CompileAll(
       if (--batch->open == 0) batch->ended.notify_all();
     });
   }
-  std::unique_lock<std::mutex> lock(batch->mutex);
   const Clock::time_point deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(
                          std::chrono::duration<double>(options_.compile_seconds));
