@@ -10,6 +10,7 @@
 #include "rewrite/concat.h"
 #include "rewrite/interpret.h"
 #include "rewrite/pseudo_code.h"
+#include "rewrite/verify.h"
 #include "runtime/cpu_device.h"
 
 namespace quern {
@@ -40,6 +41,7 @@ inline absl::StatusOr<std::unique_ptr<CpuKernel>> BuildKernel(UOpGraph& g, const
   passes.verify = true;
   const absl::StatusOr<LoweredKernel> lowered = Lower(g, scheduled, device.target(), passes);
   if (!lowered.ok()) return lowered.status();
+  if (absl::Status s = VerifyExpanded(lowered->sink); !s.ok()) return s;
   CompileOptions options;
   options.verify = true;
   const absl::StatusOr<CompiledKernel> compiled = CompileForCpu(*lowered, device.target(), options);
@@ -90,8 +92,9 @@ std::string FindFaultyPass(UOpGraph& g, const UOp* scheduled, const Target& targ
   const absl::StatusOr<LoweredKernel> lowered = Lower(g, scheduled, target, options);
   if (!found.empty()) return found;
   if (!lowered.ok()) return Concat("lowering: ", lowered.status().message());
-  return Concat("every pass is right; the machine code is wrong\n--- lowered\n",
-                PseudoCode(lowered->sink));
+  return Concat(
+      "every pass gives the right values; what is left is the machine code\n--- lowered\n",
+      PseudoCode(lowered->sink));
 }
 
 }  // namespace quern
