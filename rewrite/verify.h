@@ -18,10 +18,10 @@ namespace quern {
 /// Errors name the node and the values at fault.
 absl::Status VerifyKernel(const UOp* sink);
 
-/// Whether `sink` is a well-formed kernel of statements: a sink of phases, in which every node has a
-/// meaning and every range is bound by exactly one loop around its use; params have different
-/// slots, and so do the private buffers of one kind in each phase; and accesses by Index offsets are
-/// proved to lie inside their buffers.
+/// Whether `sink` is a well-formed kernel of statements: a sink of phases, in which every node has
+/// a meaning and every range is bound by exactly one loop around its use; params have different
+/// slots, and so do the private buffers of one kind in each phase; and accesses by Index offsets
+/// are proved to lie inside their buffers.
 ///
 /// Register axes are no loops. Until they are expanded they may stand free in a store, or be closed
 /// by a REDUCE.
