@@ -7,9 +7,12 @@ function(quern_library name)
   add_library(quern_${name} STATIC ${sources})
   add_library(quern::${name} ALIAS quern_${name})
   set_target_properties(quern_${name} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(quern_${name} PUBLIC cxx_std_20)
   target_include_directories(
-    quern_${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
-                         $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/quern>)
+    quern_${name}
+    PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+           # Our own headers name each other without the prefix.
+           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/quern>)
   target_link_libraries(quern_${name} PUBLIC ${ARG_DEPENDS}
                         PRIVATE $<BUILD_INTERFACE:quern_flags> ${ARG_PRIVATE})
   install(TARGETS quern_${name} EXPORT quernTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -12,11 +12,10 @@
 
 #include "rewrite/concat.h"
 
-#ifndef QUERN_WORKER_INSTALLED
-#define QUERN_WORKER_INSTALLED ""
-#endif
-
 extern char** environ;
+
+/// Where find_package(quern) has found the worker program; other programs have no such symbol.
+extern "C" __attribute__((weak)) const char quern_worker_location[];
 
 namespace quern {
 namespace {
@@ -34,9 +33,14 @@ std::string FindWorkerProgram() {
   char self[4096];
   const ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
   if (length > 0) {
-    std::string path(self, static_cast<size_t>(length));
-    path = path.substr(0, path.rfind('/')) + "/quern-worker";
-    if (IsProgram(path)) return path;
+    std::string folder(self, static_cast<size_t>(length));
+    folder.resize(folder.rfind('/') + 1);
+    for (const char* path : {"quern-worker", QUERN_WORKER_FROM_PROGRAM}) {
+      if (IsProgram(folder + path)) return folder + path;
+    }
+  }
+  if (quern_worker_location != nullptr && IsProgram(quern_worker_location)) {
+    return quern_worker_location;
   }
   return IsProgram(QUERN_WORKER_INSTALLED) ? QUERN_WORKER_INSTALLED : "";
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -52,7 +53,7 @@ struct GuardedBuffer {
 class Worker {
  public:
   TimingReply Answer(const TimingRequest& request) {
-    if (request.fault == "segv") *static_cast<volatile int*>(nullptr) = 1;
+    if (request.fault == "segv") std::raise(SIGSEGV);
     if (request.fault == "exit") std::_Exit(1);
     if (request.fault == "hang") std::this_thread::sleep_for(std::chrono::hours(24));
     TimingReply reply;
