@@ -118,8 +118,10 @@ std::vector<absl::StatusOr<BuiltKernel>> Measurer::CompileAll(
   for (size_t i = 0; i < candidates.size(); ++i) {
     batch->results.push_back(absl::DeadlineExceededError("compile: did not end in time"));
   }
-  // The arena has its own threads: this one only waits, and stops waiting at the deadline.
-  auto arena = std::make_shared<tbb::task_arena>(target_.cores, /*reserved_for_masters=*/0);
+  // The arena has its own threads: this one only waits, and stops waiting at the deadline. It asks
+  // for lost threads, too: oneTBB takes them for free ones and wakes so many fewer.
+  auto arena = std::make_shared<tbb::task_arena>(target_.cores + lost_threads,
+                                                 /*reserved_for_masters=*/0);
   for (size_t i = 0; i < candidates.size(); ++i) {
     arena->enqueue([batch, i, arena] {
       {
