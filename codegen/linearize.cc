@@ -362,6 +362,8 @@ class Linearizer {
     if (readers.size() != 1 || readers[0]->node->op != Op::kStore) return nullptr;
     const UOp* store = readers[0]->node;
     if (store->src(1) != item.node) return nullptr;
+    // A store that runs over more than the reduction copies it to many places.
+    if (sets_.Of(store) != sets_.Of(item.node)) return nullptr;
     // An output that the kernel also reads keeps its old value until the end.
     for (const UOp* u : Toposort(sink_)) {
       if (u->op == Op::kLoad && u->src(0)->src(0) == store->src(0)->src(0)) return nullptr;

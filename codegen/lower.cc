@@ -105,7 +105,9 @@ absl::StatusOr<LoweredKernel> Lower(UOpGraph& graph, const UOp* sink, const Targ
   LoweredKernel kernel;
   kernel.sink = *lowered;
   kernel.params = CollectParams(*lowered);
-  for (const UOp* phase : (*lowered)->src()) kernel.phases.push_back(MakePhase(graph, phase));
+  for (const UOp* phase : (*lowered)->src()) {
+    if (phase->source_count > 0) kernel.phases.push_back(MakePhase(graph, phase));
+  }
   return kernel;
 }
 

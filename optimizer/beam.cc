@@ -94,12 +94,14 @@ class BeamSearcher {
       const State* state;
       Action action;
     };
-    std::vector<Step> steps;
-    for (const State& s : beam_) {
+    std::vector<std::vector<Action>> legal(beam_.size());
+    tbb::parallel_for(size_t{0}, beam_.size(), [&](size_t i) {
       UOpGraph overlay(base.get());
-      for (const Action& a : LegalActions(Scheduler(overlay, s.kernel, target_))) {
-        steps.push_back({&s, a});
-      }
+      legal[i] = LegalActions(Scheduler(overlay, beam_[i].kernel, target_));
+    });
+    std::vector<Step> steps;
+    for (size_t i = 0; i < beam_.size(); ++i) {
+      for (const Action& a : legal[i]) steps.push_back({&beam_[i], a});
     }
     struct Made {
       Candidate candidate;

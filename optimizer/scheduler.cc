@@ -9,6 +9,8 @@
 #include "rewrite/build.h"
 #include "rewrite/concat.h"
 #include "rewrite/range_sets.h"
+#include "rewrite/simplify.h"
+#include "rewrite/verify.h"
 
 namespace quern {
 namespace {
@@ -333,30 +335,20 @@ absl::Status Scheduler::ApplyTensorCore(const Action& action, int number) {
   return absl::OkStatus();
 }
 
-absl::Status Scheduler::Apply(const Action& action) {
+absl::Status Scheduler::Transform(const Action& action) {
   if (action.kind == ActionKind::kNoLocals) {
     if (no_locals()) return Refuse(action, "it holds already");
     for (const Axis& a : axes_) {
       if (a.type == AxisType::kLocal) return Refuse(action, "the kernel has LOCAL axes already");
     }
     kernel_ = graph_.Make(Op::kSink, kVoidType, kernel_->src(), {kNoLocalsFlag, 0});
-    actions_.push_back(action);
     return absl::OkStatus();
   }
   absl::StatusOr<int> number = FindAxis(action);
   if (!number.ok()) return number.status();
-  if (action.kind == ActionKind::kTensorCore) {
-    if (absl::Status s = ApplyTensorCore(action, *number); !s.ok()) return s;
-    Refresh();
-    actions_.push_back(action);
-    return absl::OkStatus();
-  }
+  if (action.kind == ActionKind::kTensorCore) return ApplyTensorCore(action, *number);
   if (action.kind == ActionKind::kSwap || action.kind == ActionKind::kPadTo) {
-    absl::Status status = action.kind == ActionKind::kSwap ? ApplySwap(action) : ApplyPad(action);
-    if (!status.ok()) return status;
-    Refresh();
-    actions_.push_back(action);
-    return absl::OkStatus();
+    return action.kind == ActionKind::kSwap ? ApplySwap(action) : ApplyPad(action);
   }
   absl::StatusOr<int64_t> amount = FindAmount(action, axes_[*number]);
   if (!amount.ok()) return amount.status();
@@ -398,6 +390,18 @@ absl::Status Scheduler::Apply(const Action& action) {
       }
   }
   ApplySplit(*number, *amount, split);
+  return absl::OkStatus();
+}
+
+absl::Status Scheduler::Apply(const Action& action) {
+  const UOp* before = kernel_;
+  if (absl::Status s = Transform(action); !s.ok()) return s;
+  // Splitting a range keeps every access where it was, but the proof of that may be too hard; then
+  // the kernel could not be run.
+  if (absl::Status s = VerifyKernel(Simplify(graph_, kernel_)); !s.ok()) {
+    kernel_ = before;
+    return Refuse(action, Concat("the result cannot be proved: ", s.message()));
+  }
   Refresh();
   actions_.push_back(action);
   return absl::OkStatus();

@@ -64,6 +64,7 @@ class Scheduler {
   };
 
   void Refresh();
+  absl::Status Transform(const Action& action);
   absl::StatusOr<int> FindAxis(const Action& action) const;
   absl::StatusOr<int64_t> FindAmount(const Action& action, const Axis& axis) const;
   absl::Status CheckRegisters(const Axis& axis, int64_t amount, AxisType type) const;

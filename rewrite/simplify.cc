@@ -1,5 +1,6 @@
 #include "rewrite/simplify.h"
 
+#include "rewrite/empty_loops.h"
 #include "rewrite/rules.h"
 
 namespace quern {
@@ -29,6 +30,7 @@ const RuleSet& SimplifyRules(bool float_reassoc) {
 const UOp* Simplify(UOpGraph& g, const UOp* root) { return Simplify(g, root, {}); }
 
 const UOp* Simplify(UOpGraph& g, const UOp* root, const SimplifyOptions& options) {
+  root = DropEmptyLoops(g, root);
   BoundsAnalysis bounds;
   for (const auto& [node, narrower] : options.assumed) bounds.Assume(node, narrower);
   RewriteOptions rewrite;
