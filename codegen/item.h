@@ -23,9 +23,10 @@ struct Item {
   const UOp* result = nullptr;               ///< what consumers read in place of `node`
 };
 
-/// Chooses `lane` of every item by how its loads and stores walk through memory along each
-/// register axis. Items that meet in an accumulator agree on the axis where they share it.
-void ChooseLanes(const RangeSets& sets, std::vector<Item*>& items);
+/// Chooses `lane` of every item: the register axis that gives the fewest instructions, counting how
+/// loads and stores walk through memory along it. Items that meet in an accumulator agree on the
+/// axis where they share it. `vector_bytes` is the width of a register.
+void ChooseLanes(const RangeSets& sets, int vector_bytes, std::vector<Item*>& items);
 
 }  // namespace quern
 

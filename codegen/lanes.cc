@@ -1,163 +1,282 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "codegen/item.h"
 #include "rewrite/linear.h"
 
 namespace quern {
 namespace {
 
-// How good it is to walk along `range` in one access: contiguous lanes are one instruction, equal
-// lanes a broadcast, other strides and gathers cost a load per lane.
-constexpr int kContiguous = 4;
-constexpr int kTransposed = 1;  // a block, contiguous along another register axis
-constexpr int kStrided = -3;
-constexpr int kGathered = -4;
+// Costs in instructions. A lane of a gather is a load of its own and some insertion; a block that
+// is transposed in registers needs several shuffles for each vector.
+constexpr double kGatherLane = 2;
+constexpr double kTransposedVector = 5;
+constexpr double kCombineLanes = 8;
 
-int AccessScore(const RangeSets& sets, const UOp* index, bool load, const UOp* range) {
-  const uint64_t bit = sets.Bit(range);
-  if ((sets.Of(index) & bit) == 0) return 0;
-  const LinearForm form = ToLinear(index->src(1));
-  int64_t stride = 0;
-  for (const auto& [term, coefficient] : form.terms) {
-    if (term == range) {
-      stride = coefficient;
-    } else if ((sets.Of(term) & bit) != 0) {
-      return kGathered;
-    }
-  }
-  if (stride == 0) return 0;  // Only the gate depends on it.
-  if (stride == 1) return kContiguous;
-  for (const auto& [term, coefficient] : form.terms) {
-    const bool block = load && coefficient == 1 && term->op == Op::kRange &&
-                       IsRegisterAxis(term->range_type()) && term->range_size() >= 4;
-    if (block) return kTransposed;
-  }
-  return kStrided;
-}
+enum class Walk : uint8_t { kFixed, kContiguous, kTransposed, kApart };
 
 struct ItemAccess {
   const UOp* index;
   bool load;
 };
 
-// The accesses of an item itself, not those of the items that it reads.
-std::vector<ItemAccess> OwnAccesses(const Item& item) {
+// What an item does itself, without the items that it reads.
+struct OwnWork {
   std::vector<ItemAccess> accesses;
+  std::vector<const UOp*> arithmetic;
+};
+
+OwnWork CollectWork(const Item& item) {
+  OwnWork work;
   std::vector<const UOp*> stack = {item.node};
-  std::vector<const UOp*> seen;
+  absl::flat_hash_set<const UOp*> seen;
   while (!stack.empty()) {
     const UOp* u = stack.back();
     stack.pop_back();
-    if (std::find(seen.begin(), seen.end(), u) != seen.end()) continue;
-    seen.push_back(u);
+    if (!seen.insert(u).second) continue;
     if (u != item.node && (u->op == Op::kReduce || u->op == Op::kStage)) continue;
-    if (u->op == Op::kLoad) accesses.push_back({u->src(0), true});
-    if (u->op == Op::kStore) accesses.push_back({u->src(0), false});
+    if (u->op == Op::kIndex) continue;  // Addresses are scalar, whatever the lanes.
+    if (u->op == Op::kLoad) work.accesses.push_back({u->src(0), true});
+    if (u->op == Op::kStore) work.accesses.push_back({u->src(0), false});
+    if (IsElementwise(u->op) && !IsIndex(u->dtype)) work.arithmetic.push_back(u);
     for (const UOp* s : u->src()) stack.push_back(s);
   }
-  return accesses;
+  return work;
 }
 
-using Scores = std::vector<std::pair<const UOp*, int>>;
-
-Scores ScoreItem(const RangeSets& sets, const Item& item) {
-  Scores scores;
-  const std::vector<ItemAccess> accesses = OwnAccesses(item);
-  for (const std::vector<const UOp*>* axes : {&item.output_registers, &item.reduce_registers}) {
-    for (const UOp* r : *axes) {
-      int score = 0;
-      for (const ItemAccess& a : accesses) score += AccessScore(sets, a.index, a.load, r);
-      scores.emplace_back(r, score);
+class LaneChooser {
+ public:
+  LaneChooser(const RangeSets& sets, int vector_bytes, std::vector<Item*>& items)
+      : sets_(sets), vector_bytes_(vector_bytes), items_(items) {
+    for (size_t i = 0; i < items.size(); ++i) {
+      number_[items[i]] = i;
+      work_.push_back(CollectWork(*items[i]));
     }
   }
-  return scores;
-}
 
-const UOp* Best(const Scores& scores) {
-  const UOp* best = nullptr;
-  int best_score = 0;
-  for (const auto& [range, score] : scores) {
-    if (range->range_size() < 2 || score <= 0) continue;
-    if (range->range_type() == AxisType::kWarp) continue;
-    const bool better = best == nullptr || score > best_score ||
-                        (score == best_score && range->range_size() > best->range_size());
-    if (better) {
-      best = range;
-      best_score = score;
+  void Run() {
+    Group();
+    for (size_t root = 0; root < items_.size(); ++root) {
+      if (Find(root) == root) ChooseForGroup(root);
+    }
+    for (size_t i = 0; i < items_.size(); ++i) {
+      Item& item = *items_[i];
+      const UOp* shared = group_lane_[Find(i)];
+      item.lane = Has(item, shared) ? shared : BestLocal(i);
     }
   }
-  return best;
-}
 
-bool Contains(const std::vector<const UOp*>& ranges, const UOp* r) {
-  return std::find(ranges.begin(), ranges.end(), r) != ranges.end();
+  // Whether filling a buffer along `lane` costs less than element by element.
+  bool PaysToFill(const Item& item, const UOp* lane) const {
+    const size_t i = number_.at(&item);
+    return Cost(i, lane) < Cost(i, nullptr);
+  }
+
+ private:
+  static bool Contains(const std::vector<const UOp*>& ranges, const UOp* r) {
+    return std::find(ranges.begin(), ranges.end(), r) != ranges.end();
+  }
+  static bool Has(const Item& item, const UOp* r) {
+    return r != nullptr &&
+           (Contains(item.output_registers, r) || Contains(item.reduce_registers, r));
+  }
+  static bool CanBeLane(const UOp* r) {
+    return r->range_size() >= 2 && r->range_type() != AxisType::kWarp;
+  }
+
+  // Items joined by an accumulator that has register dimensions form one group.
+  void Group() {
+    group_.resize(items_.size());
+    std::iota(group_.begin(), group_.end(), size_t{0});
+    for (size_t i = 0; i < items_.size(); ++i) {
+      for (const Item* input : items_[i]->inputs) {
+        if (input->node->op == Op::kReduce && !input->output_registers.empty()) {
+          group_[Find(i)] = Find(number_.at(input));
+        }
+      }
+    }
+    group_lane_.assign(items_.size(), nullptr);
+  }
+
+  size_t Find(size_t i) const {
+    while (group_[i] != i) i = group_[i];
+    return i;
+  }
+
+  void ChooseForGroup(size_t root) {
+    std::vector<const UOp*> candidates;
+    std::vector<size_t> members;
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (Find(i) != root) continue;
+      members.push_back(i);
+      for (const auto* axes : {&items_[i]->output_registers, &items_[i]->reduce_registers}) {
+        for (const UOp* r : *axes) {
+          if (CanBeLane(r) && !Contains(candidates, r)) candidates.push_back(r);
+        }
+      }
+    }
+    SortByAxis(candidates);
+    double best = 0;
+    for (size_t i : members) best += Cost(i, BestLocal(i));
+    for (const UOp* r : candidates) {
+      double cost = 0;
+      for (size_t i : members) cost += Cost(i, Has(*items_[i], r) ? r : BestLocal(i));
+      const bool better =
+          cost < best * 0.999 || (cost <= best && group_lane_[root] != nullptr &&
+                                  r->range_size() > group_lane_[root]->range_size());
+      if (!better) continue;
+      best = cost;
+      group_lane_[root] = r;
+    }
+  }
+
+  // The best axis that no accumulator of the group has as a dimension.
+  const UOp* BestLocal(size_t i) const {
+    const Item& item = *items_[i];
+    const UOp* best = nullptr;
+    double best_cost = Cost(i, nullptr);
+    for (const auto* axes : {&item.output_registers, &item.reduce_registers}) {
+      for (const UOp* r : *axes) {
+        if (!CanBeLane(r) || IsShared(i, r)) continue;
+        const double cost = Cost(i, r);
+        if (cost >= best_cost) continue;
+        best = r;
+        best_cost = cost;
+      }
+    }
+    return best;
+  }
+
+  bool IsShared(size_t i, const UOp* r) const {
+    if (items_[i]->node->op == Op::kReduce && Contains(items_[i]->output_registers, r)) {
+      return HasReaderInGroup(i);
+    }
+    for (const Item* input : items_[i]->inputs) {
+      if (input->node->op == Op::kReduce && Contains(input->output_registers, r)) return true;
+    }
+    return false;
+  }
+
+  bool HasReaderInGroup(size_t i) const {
+    for (size_t j = 0; j < items_.size(); ++j) {
+      if (j != i && Find(j) == Find(i)) return true;
+    }
+    return false;
+  }
+
+  // --- Costs ---
+
+  Walk WalkAlong(const ItemAccess& access, const UOp* range) const {
+    const uint64_t bit = sets_.Bit(range);
+    if ((sets_.Of(access.index) & bit) == 0) return Walk::kFixed;
+    const LinearForm form = ToLinear(access.index->src(1));
+    const int64_t stride = form.CoefficientOf(range);
+    bool block = false;
+    for (const auto& [term, coefficient] : form.terms) {
+      if (term != range && (sets_.Of(term) & bit) != 0) return Walk::kApart;
+      block |= access.load && coefficient == 1 && term->op == Op::kRange &&
+               IsRegisterAxis(term->range_type()) && term->range_size() >= 4;
+    }
+    if (stride == 0) return Walk::kFixed;  // Only the gate depends on it.
+    if (stride == 1) return Walk::kContiguous;
+    return block ? Walk::kTransposed : Walk::kApart;
+  }
+
+  // Copies that unrolling makes of something that depends on the ranges of `set`.
+  double Copies(const Item& item, uint64_t set) const {
+    double copies = 1;
+    for (const auto* axes : {&item.output_registers, &item.reduce_registers}) {
+      for (const UOp* r : *axes) {
+        if ((set & sets_.Bit(r)) != 0) copies *= static_cast<double>(r->range_size());
+      }
+    }
+    return copies;
+  }
+
+  double Registers(const UOp* lane, DType dtype) const {
+    const double bytes =
+        static_cast<double>(lane->range_size() * std::max(1, ByteSize(dtype.scalar)));
+    return std::ceil(bytes / vector_bytes_);
+  }
+
+  // Instructions of all runs of an item with these lanes (nullptr: scalar copies).
+  double Cost(size_t i, const UOp* lane) const {
+    const Item& item = *items_[i];
+    double runs = 1;
+    for (const auto* loops : {&item.path, &item.loops}) {
+      for (const UOp* r : *loops) runs *= static_cast<double>(r->range_size());
+    }
+    double cost = 0;
+    const double size = lane == nullptr ? 1 : static_cast<double>(lane->range_size());
+    for (const ItemAccess& access : work_[i].accesses) {
+      const double copies = Copies(item, sets_.Of(access.index));
+      if (lane == nullptr) {
+        cost += copies;
+        continue;
+      }
+      switch (WalkAlong(access, lane)) {
+        case Walk::kFixed:
+          cost += copies;
+          break;
+        case Walk::kContiguous:
+          cost += copies / size * Registers(lane, access.index->dtype);
+          break;
+        case Walk::kTransposed:
+          cost += copies / size * Registers(lane, access.index->dtype) * kTransposedVector;
+          break;
+        case Walk::kApart:
+          cost += copies * kGatherLane;
+          break;
+      }
+    }
+    for (const UOp* u : work_[i].arithmetic) cost += Share(item, u, lane);
+    if (item.node->op == Op::kReduce) {
+      uint64_t set = sets_.Of(item.node);
+      for (const UOp* r : item.reduce_registers) set |= sets_.Bit(r);
+      const double copies = Copies(item, set);
+      cost += lane == nullptr ? copies : copies / size * Registers(lane, item.node->dtype);
+    }
+    for (const Item* input : item.inputs) {
+      if (input->node->op == Op::kStage) cost += Share(item, input->node, lane);
+    }
+    cost *= runs;
+    if (lane != nullptr && Contains(item.reduce_registers, lane)) {
+      double outputs = Copies(item, sets_.Of(item.node));
+      for (const UOp* r : item.path) outputs *= static_cast<double>(r->range_size());
+      cost += outputs * kCombineLanes;
+    }
+    return cost;
+  }
+
+  // Instructions for a value that vectorises with the lanes if it depends on them.
+  double Share(const Item& item, const UOp* u, const UOp* lane) const {
+    const double copies = Copies(item, sets_.Of(u));
+    if (lane == nullptr || !sets_.Depends(u, lane)) return copies;
+    return copies / static_cast<double>(lane->range_size()) * Registers(lane, u->dtype);
+  }
+
+  const RangeSets& sets_;
+  double vector_bytes_;
+  std::vector<Item*>& items_;
+  absl::flat_hash_map<const Item*, size_t> number_;
+  std::vector<OwnWork> work_;
+  std::vector<size_t> group_;
+  std::vector<const UOp*> group_lane_;
+};
+
+void MoveLast(std::vector<const UOp*>& ranges, const UOp* last) {
+  auto at = std::find(ranges.begin(), ranges.end(), last);
+  if (at != ranges.end()) std::rotate(at, at + 1, ranges.end());
 }
 
 }  // namespace
 
-void ChooseLanes(const RangeSets& sets, std::vector<Item*>& items) {
-  // Items joined by an accumulator that has register dimensions form one group.
-  absl::flat_hash_map<const Item*, size_t> number;
-  for (size_t i = 0; i < items.size(); ++i) number[items[i]] = i;
-  std::vector<size_t> group(items.size());
-  std::iota(group.begin(), group.end(), size_t{0});
-  auto find = [&](size_t i) {
-    while (group[i] != i) i = group[i];
-    return i;
-  };
-  for (size_t i = 0; i < items.size(); ++i) {
-    for (const Item* input : items[i]->inputs) {
-      if (input->node->op == Op::kReduce && !input->output_registers.empty()) {
-        group[find(i)] = find(number.at(input));
-      }
-    }
-  }
-  std::vector<Scores> scores;
-  for (const Item* item : items) scores.push_back(ScoreItem(sets, *item));
-
-  std::vector<const UOp*> group_lane(items.size(), nullptr);
-  for (size_t root = 0; root < items.size(); ++root) {
-    if (find(root) != root) continue;
-    Scores total;
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (find(i) != root) continue;
-      // What runs inside more loops counts for more.
-      const int weight = 1 + static_cast<int>(items[i]->path.size() + items[i]->loops.size());
-      for (const auto& [range, score] : scores[i]) {
-        auto at = std::find_if(total.begin(), total.end(),
-                               [&, r = range](const auto& t) { return t.first == r; });
-        if (at == total.end()) {
-          total.emplace_back(range, score * weight);
-        } else {
-          at->second += score * weight;
-        }
-      }
-    }
-    group_lane[root] = Best(total);
-  }
-  for (size_t i = 0; i < items.size(); ++i) {
-    Item& item = *items[i];
-    const UOp* shared = group_lane[find(i)];
-    if (shared != nullptr &&
-        (Contains(item.output_registers, shared) || Contains(item.reduce_registers, shared))) {
-      item.lane = shared;
-      continue;
-    }
-    // An axis of its own: one that no accumulator of the group has as a dimension.
-    Scores local;
-    for (const auto& [range, score] : scores[i]) {
-      bool is_shared = false;
-      for (size_t j = 0; j < items.size(); ++j) {
-        if (j == i || find(j) != find(i)) continue;
-        is_shared |=
-            items[j]->node->op == Op::kReduce && Contains(items[j]->output_registers, range);
-      }
-      if (!is_shared) local.emplace_back(range, score);
-    }
-    item.lane = Best(local);
-  }
+void ChooseLanes(const RangeSets& sets, int vector_bytes, std::vector<Item*>& items) {
+  LaneChooser chooser(sets, vector_bytes, items);
+  chooser.Run();
   // A staged operand is laid out for the lanes of whoever reads it; it is filled along the same
   // axis if memory allows it, else element by element.
   for (Item* reader : items) {
@@ -166,20 +285,16 @@ void ChooseLanes(const RangeSets& sets, std::vector<Item*>& items) {
       if (std::find(reader->inputs.begin(), reader->inputs.end(), item) == reader->inputs.end()) {
         continue;
       }
-      item->lane = Contains(item->output_registers, reader->lane) ? reader->lane : nullptr;
+      const std::vector<const UOp*>& axes = item->output_registers;
+      const bool has = std::find(axes.begin(), axes.end(), reader->lane) != axes.end();
+      item->lane = has ? reader->lane : nullptr;
     }
   }
   for (Item* item : items) {
-    auto lane = std::find(item->output_registers.begin(), item->output_registers.end(), item->lane);
-    if (lane != item->output_registers.end()) {
-      std::rotate(lane, lane + 1, item->output_registers.end());
-    }
-    if (item->node->op == Op::kStage && item->lane != nullptr) {
-      int score = 0;
-      for (const ItemAccess& a : OwnAccesses(*item)) {
-        score += AccessScore(sets, a.index, a.load, item->lane);
-      }
-      if (score <= 0) item->lane = nullptr;
+    MoveLast(item->output_registers, item->lane);
+    if (item->node->op == Op::kStage && item->lane != nullptr &&
+        !chooser.PaysToFill(*item, item->lane)) {
+      item->lane = nullptr;
     }
   }
 }

@@ -50,14 +50,15 @@ int64_t Volume(const Ranges& ranges) {
 
 class Linearizer {
  public:
-  Linearizer(UOpGraph& graph, const UOp* sink) : g_(graph), sink_(sink), sets_(sink) {}
+  Linearizer(UOpGraph& graph, const UOp* sink, int vector_bytes)
+      : g_(graph), sink_(sink), vector_bytes_(vector_bytes), sets_(sink) {}
 
   const UOp* Run() {
     CollectItems();
     for (size_t i = items_.size(); i-- > 0;) Place(items_[i]);
     std::vector<Item*> all;
     for (Item& item : items_) all.push_back(&item);
-    ChooseLanes(sets_, all);
+    ChooseLanes(sets_, vector_bytes_, all);
     for (Item& item : items_) {
       if (item.node->op == Op::kStore) Emit(item);
     }
@@ -390,6 +391,7 @@ class Linearizer {
 
   UOpGraph& g_;
   const UOp* sink_;
+  int vector_bytes_;
   RangeSets sets_;
   std::deque<Item> items_;
   absl::flat_hash_map<const UOp*, Item*> by_node_;
@@ -404,9 +406,10 @@ class Linearizer {
 
 }  // namespace
 
-const UOp* Linearize(UOpGraph& graph, const UOp* sink) {
+const UOp* Linearize(UOpGraph& graph, const UOp* sink, int vector_bytes) {
   std::vector<const UOp*> phases;
-  for (const UOp* phase : sink->src()) phases.push_back(Linearizer(graph, phase).Run());
+  for (const UOp* phase : sink->src())
+    phases.push_back(Linearizer(graph, phase, vector_bytes).Run());
   return Sink(graph, phases);
 }
 

@@ -17,8 +17,9 @@ namespace quern {
 ///  - One register axis of each statement becomes the SIMD lanes (type LANE); the other register
 ///    axes stay free in the statements and are unrolled by Expand.
 ///
-/// REDUCEs remain only over register axes. SplitPhases and SplitReductions must have run.
-const UOp* Linearize(UOpGraph& graph, const UOp* sink);
+/// REDUCEs remain only over register axes. `vector_bytes` is the width of a SIMD register.
+/// SplitPhases and SplitReductions must have run.
+const UOp* Linearize(UOpGraph& graph, const UOp* sink, int vector_bytes);
 
 }  // namespace quern
 

@@ -35,7 +35,8 @@ constexpr std::array<Pass, 10> kPasses = {{
     {"split-reductions", "nest reductions whose loops have output loops between them",
      [](PassContext& c, const UOp* s) { return SplitReductions(c.graph, s); }, Form::kKernel},
     {"linearize", "turn the kernel into loops, accumulators and stores",
-     [](PassContext& c, const UOp* s) { return Linearize(c.graph, s); }, Form::kStatements},
+     [](PassContext& c, const UOp* s) { return Linearize(c.graph, s, c.target.vector_bytes); },
+     Form::kStatements},
     {"split-loops", "cut loops so that only their ends carry masks",
      [](PassContext& c, const UOp* s) {
        // The functions of "math" round by adding and taking away a constant: nothing may
