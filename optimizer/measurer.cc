@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "codegen/lower.h"
+#include "optimizer/enqueue_task.h"
 #include "rewrite/concat.h"
 
 namespace quern {
@@ -123,7 +124,7 @@ std::vector<absl::StatusOr<BuiltKernel>> Measurer::CompileAll(
   auto arena = std::make_shared<tbb::task_arena>(target_.cores + lost_threads,
                                                  /*reserved_for_masters=*/0);
   for (size_t i = 0; i < candidates.size(); ++i) {
-    arena->enqueue([batch, i, arena] {
+    EnqueueTask(*arena, [batch, i, arena] {
       {
         std::lock_guard<std::mutex> lock(batch->mutex);
         if (batch->abandoned) return;
