@@ -16,8 +16,8 @@
 #include "driver/tensor_memory.h"
 #include "optimizer/beam.h"
 #include "optimizer/heuristic.h"
-#include "optimizer/sample_kernel.h"
 #include "optimizer/scheduler.h"
+#include "optimizer/work.h"
 #include "rewrite/build.h"
 #include "rewrite/concat.h"
 #include "runtime/cpu_target.h"
@@ -121,7 +121,7 @@ double BytesOf(const BenchKernel& kernel) {
   absl::StatusOr<Program> program = MakeProgram(kernel);
   double bytes = 0;
   if (program.ok()) {
-    for (const KernelInfo& k : program->kernels) bytes += CountWork(k.sink).bytes;
+    for (const KernelInfo& k : program->kernels) bytes += EstimateWork(k.sink).bytes;
   }
   return bytes;
 }

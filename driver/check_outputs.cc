@@ -5,12 +5,13 @@
 #include <random>
 #include <vector>
 
+#include "optimizer/tolerance.h"
+#include "optimizer/work.h"
 #include "rewrite/build.h"
 #include "rewrite/concat.h"
 #include "rewrite/range_sets.h"
 #include "rewrite/simplify.h"
 #include "runtime/random_data.h"
-#include "tensor/work.h"
 
 namespace quern {
 namespace {
@@ -18,32 +19,6 @@ namespace {
 // Above this many operations only a sample is interpreted.
 constexpr double kInterpretAllCost = 5e6;
 constexpr int kSamples = 64;
-
-double Epsilon(DType t) {
-  switch (t.scalar) {
-    case ScalarType::kF16:
-      return 0x1p-11;
-    case ScalarType::kBF16:
-      return 0x1p-8;
-    case ScalarType::kF32:
-      return 0x1p-24;
-    case ScalarType::kF64:
-      return 0x1p-53;
-    default:
-      return 0;
-  }
-}
-
-// The largest number of terms that one element of the kernel sums up, nested reductions multiplied.
-double Terms(const UOp* sink) {
-  double terms = 1;
-  for (const UOp* u : Toposort(sink)) {
-    if (u->op == Op::kRange && IsReduceAxis(u->range_type())) {
-      terms *= std::max<double>(1, static_cast<double>(u->range_size()));
-    }
-  }
-  return terms;
-}
 
 void Note(const TensorInfo& t, const Difference& d, double tolerance, const void* want,
           const void* got, OutputCheck& check) {
@@ -134,15 +109,6 @@ absl::Status CompareSample(const Program& program, const UOp* store, std::vector
 
 }  // namespace
 
-double OutputTolerance(const KernelInfo& kernel, DType output) {
-  const double epsilon = Epsilon(output);
-  if (epsilon == 0) return 0;
-  // Narrow outputs are computed in f32, so only their own rounding and what lies near its edge
-  // count.
-  const double accumulation = std::min(epsilon, 0x1p-24) * 4 * std::sqrt(Terms(kernel.sink));
-  return 4 * epsilon + accumulation + 16 * std::min(epsilon, 0x1p-24);
-}
-
 void CompareOutputs(const Program& program, const TensorMemory& want, const TensorMemory& got,
                     OutputCheck& check) {
   for (const KernelInfo& kernel : program.kernels) {
@@ -150,8 +116,8 @@ void CompareOutputs(const Program& program, const TensorMemory& want, const Tens
     const TensorInfo& t = TensorOf(program, kernel.output, &place);
     const void* a = want.data(static_cast<int64_t>(place));
     const void* b = got.data(static_cast<int64_t>(place));
-    Note(t, CompareData(t.dtype.scalar, t.elements(), a, b), 2 * OutputTolerance(kernel, t.dtype),
-         a, b, check);
+    Note(t, CompareData(t.dtype.scalar, t.elements(), a, b),
+         2 * OutputTolerance(kernel.sink, t.dtype), a, b, check);
   }
 }
 
@@ -163,7 +129,7 @@ absl::Status CompareWithInterpreter(const Program& program, const TensorMemory& 
   for (const KernelInfo& kernel : program.kernels) {
     size_t place = 0;
     const TensorInfo& t = TensorOf(program, kernel.output, &place);
-    const double tolerance = OutputTolerance(kernel, t.dtype);
+    const double tolerance = OutputTolerance(kernel.sink, t.dtype);
     if (EstimateWork(kernel.sink).cost > kInterpretAllCost) {
       for (const UOp* store : kernel.sink->src()) {
         const absl::Status s = CompareSample(program, store, seen, got, tolerance, check);

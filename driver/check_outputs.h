@@ -19,11 +19,6 @@ struct OutputCheck {
   std::string worst;        ///< the element that is not ok
 };
 
-/// The error, relative to the largest magnitude of the output, that the order of summation and the
-/// contraction of multiply-adds may make: 0 for integers, for floats some roundings and the square
-/// root of the number of terms.
-double OutputTolerance(const KernelInfo& kernel, DType output);
-
 /// Compares every output of `got` with `want`, which another schedule has computed.
 void CompareOutputs(const Program& program, const TensorMemory& want, const TensorMemory& got,
                     OutputCheck& check);

@@ -8,7 +8,7 @@
 #include "driver/search_progress.h"
 #include "driver/tensor_memory.h"
 #include "rewrite/concat.h"
-#include "tensor/work.h"
+#include "optimizer/work.h"
 
 namespace quern {
 namespace {

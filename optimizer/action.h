@@ -25,9 +25,9 @@ enum class ActionKind : uint8_t {
 };
 inline constexpr int kActionKindCount = 10;
 
-/// One action. UNROLL, GROUP, GROUPTOP and TC count the reduce axes of a kernel, all others count all
-/// axes; both from 0, outermost first. `amount` is the size of the new inner (or, for THREAD and
-/// GROUPTOP, outer) axis, 0 for the whole axis; for SWAP it is the second axis, for PADTO the
+/// One action. UNROLL, GROUP, GROUPTOP and TC count the reduce axes of a kernel, all others count
+/// all axes; both from 0, outermost first. `amount` is the size of the new inner (or, for THREAD
+/// and GROUPTOP, outer) axis, 0 for the whole axis; for SWAP it is the second axis, for PADTO the
 /// number to make the size a multiple of. NOLOCALS has neither.
 struct Action {
   ActionKind kind = ActionKind::kUpcast;

@@ -11,6 +11,7 @@
 #include "optimizer/parallel_for.h"
 #include "optimizer/sample_kernel.h"
 #include "optimizer/scheduler.h"
+#include "optimizer/work.h"
 #include "rewrite/concat.h"
 #include "rewrite/simplify.h"
 
@@ -20,8 +21,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kImprovement = 0.99;   // a round must gain this much to be followed by another
-constexpr double kReferenceWork = 3e7;  // iterations of the unoptimised kernel in the check
-constexpr double kPlainWork = 1e8;      // above this the plain loops are no seed
+constexpr double kReferenceWork = 1e8;  // cost of the unoptimised kernel in the check
+constexpr double kPlainWork = 4e8;      // above this the plain loops are no seed
 constexpr double kFinalSeconds = 1;     // about what the last comparison may take
 constexpr double kSearchShare = 0.85;   // of the time limit; the rest is for the finalists
 constexpr size_t kFinalists = 4;
@@ -74,7 +75,7 @@ class BeamSearcher {
     Measure(seeds);
     if (!beam_.empty()) heuristic_ = beam_[0];
     // The plain loops of a large kernel take too long to be worth a measurement.
-    if (beam_.empty() || CountWork(kernel_).iterations < kPlainWork) {
+    if (beam_.empty() || EstimateWork(kernel_).cost < kPlainWork) {
       seen_.insert(Simplify(*graph, plain)->hash);
       Measure({{{}, graph, plain, ""}});
     }
@@ -302,34 +303,6 @@ class BeamSearcher {
 };
 
 }  // namespace
-
-double ToleranceFor(const UOp* kernel) {
-  double terms = 1;
-  double epsilon = 0;
-  for (const UOp* u : Toposort(kernel)) {
-    if (u->op == Op::kReduce) {
-      for (const UOp* r : u->src().subspan(1)) terms *= static_cast<double>(r->range_size());
-    }
-    switch (u->dtype.scalar) {
-      case ScalarType::kF64:
-        epsilon = std::max(epsilon, 0x1p-52);
-        break;
-      case ScalarType::kF32:
-        epsilon = std::max(epsilon, 0x1p-23);
-        break;
-      case ScalarType::kF16:
-        epsilon = std::max(epsilon, 0x1p-10);
-        break;
-      case ScalarType::kBF16:
-        epsilon = std::max(epsilon, 0x1p-7);
-        break;
-      default:
-        break;
-    }
-  }
-  // Errors of a sum grow like the root of its terms; 16 roundings elsewhere.
-  return std::min(0.05, epsilon * (16 + 2 * std::sqrt(terms)));
-}
 
 absl::StatusOr<SearchResult> BeamSearch(const UOp* kernel, const Target& target,
                                         const BeamOptions& options, const SearchHooks& hooks) {

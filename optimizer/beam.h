@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "optimizer/measurer.h"
+#include "optimizer/tolerance.h"
 
 namespace quern {
 
@@ -51,10 +52,6 @@ struct SearchResult {
 /// gives right numbers.
 absl::StatusOr<SearchResult> BeamSearch(const UOp* kernel, const Target& target,
                                         const BeamOptions& options, const SearchHooks& hooks = {});
-
-/// The difference from the unoptimised kernel that rounding may explain, relative to the largest
-/// output.
-double ToleranceFor(const UOp* kernel);
 
 }  // namespace quern
 

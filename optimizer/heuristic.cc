@@ -4,7 +4,7 @@
 #include <array>
 
 #include "optimizer/access_pattern.h"
-#include "optimizer/sample_kernel.h"
+#include "optimizer/work.h"
 #include "rewrite/range_sets.h"
 
 namespace quern {
@@ -137,8 +137,8 @@ void MatrixInstructions(Scheduler& s) {
 }
 
 double EstimateSeconds(const UOp* kernel) {
-  const KernelWork work = CountWork(kernel);
-  return work.operations / kOperationsPerSecond + work.bytes / kBytesPerSecond;
+  const WorkEstimate work = EstimateWork(kernel);
+  return work.cost / kOperationsPerSecond + work.bytes / kBytesPerSecond;
 }
 
 // Cuts a long reduction that has too few outputs to keep the cores busy.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "tensor/lower.h"
-#include "tensor/work.h"
+#include "optimizer/work.h"
 
 namespace quern::notation {
 namespace {

@@ -14,7 +14,7 @@
 #include "rewrite/range_sets.h"
 #include "rewrite/text.h"
 #include "rewrite/verify.h"
-#include "tensor/work.h"
+#include "optimizer/work.h"
 
 namespace quern {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef QUERN_TENSOR_WORK_H_
-#define QUERN_TENSOR_WORK_H_
+#ifndef QUERN_OPTIMIZER_WORK_H_
+#define QUERN_OPTIMIZER_WORK_H_
 
 #include "rewrite/uop.h"
 
@@ -22,4 +22,4 @@ WorkEstimate EstimateWork(const UOp* sink);
 
 }  // namespace quern
 
-#endif  // QUERN_TENSOR_WORK_H_
+#endif  // QUERN_OPTIMIZER_WORK_H_

@@ -1,4 +1,4 @@
-#include "tensor/work.h"
+#include "optimizer/work.h"
 
 #include <algorithm>
 #include <array>

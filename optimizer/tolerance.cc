@@ -1,0 +1,57 @@
+#include "optimizer/tolerance.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "rewrite/graph.h"
+
+namespace quern {
+namespace {
+
+double Epsilon(DType t) {
+  switch (t.scalar) {
+    case ScalarType::kF16:
+      return 0x1p-11;
+    case ScalarType::kBF16:
+      return 0x1p-8;
+    case ScalarType::kF32:
+      return 0x1p-24;
+    case ScalarType::kF64:
+      return 0x1p-53;
+    default:
+      return 0;
+  }
+}
+
+// The largest number of terms that one element of the kernel sums up, nested reductions multiplied.
+double Terms(const UOp* sink) {
+  double terms = 1;
+  for (const UOp* u : Toposort(sink)) {
+    if (u->op == Op::kRange && IsReduceAxis(u->range_type())) {
+      terms *= std::max<double>(1, static_cast<double>(u->range_size()));
+    }
+  }
+  return terms;
+}
+
+}  // namespace
+
+double OutputTolerance(const UOp* kernel, DType output) {
+  const double epsilon = Epsilon(output);
+  if (epsilon == 0) return 0;
+  // Narrow outputs are computed in f32, so only their own rounding and what lies near its edge
+  // count.
+  const double accumulation = std::min(epsilon, 0x1p-24) * 4 * std::sqrt(Terms(kernel));
+  return 4 * epsilon + accumulation + 16 * std::min(epsilon, 0x1p-24);
+}
+
+double ToleranceFor(const UOp* kernel) {
+  double tolerance = 0;
+  for (const UOp* u : Toposort(kernel)) {
+    if (u->op != Op::kStore) continue;
+    tolerance = std::max(tolerance, 2 * OutputTolerance(kernel, u->src(1)->dtype));
+  }
+  return tolerance;
+}
+
+}  // namespace quern
