@@ -29,7 +29,7 @@ struct TimingRequest {
   int64_t seed = 0;                 ///< kSetup
   int64_t threads = 0;              ///< kSetup: cores to use
   int64_t rounds = 1;               ///< kTime
-  /// kTime: a kernel whose first run takes longer is not run again; 0 for no limit.
+  /// kTime: a kernel whose first runs take longer is not run again; 0 for no limit.
   double abort_seconds = 0;
   double min_sample_seconds = 0;  ///< kTime: short kernels run several times in one sample
   double tolerance = 0;           ///< kCompare: relative to the largest magnitude of the output
