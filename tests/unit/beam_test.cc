@@ -171,6 +171,55 @@ TEST(BeamTest, ACompileThatNeverEndsCostsItsDeadline) {
   }
 }
 
+// Replaces the kernel of every candidate but the seeds, whatever its actions say.
+void ReplaceKernels(const FormulaKernel& seeds, const FormulaKernel& other, SearchHooks& hooks,
+                    int& replaced) {
+  const std::vector<Action> heuristic = HeuristicActions(seeds, TwoCores());
+  hooks.inject_fault = [&other, &replaced, heuristic](Candidate& c) {
+    if (c.actions.empty() || c.actions == heuristic) return;
+    c.graph = std::make_shared<UOpGraph>();
+    c.kernel = c.graph->Import(other.sink);
+    ++replaced;
+  };
+}
+
+// A candidate that is fast because it leaves work out never wins.
+TEST(BeamTest, WrongNumbersLose) {
+  FormulaKernel k = MatmulKernel(256, 256, 256);
+  FormulaKernel wrong = KernelOf("C[i,j] = A[i,j]*B[i,j]", "i=256,j=256");
+  const Target target = TwoCores();
+  Scheduler scheduler(*wrong.graph, wrong.sink, target);
+  ApplyHeuristic(scheduler);
+  wrong.sink = scheduler.kernel();
+  SearchHooks hooks;
+  int replaced = 0;
+  ReplaceKernels(k, wrong, hooks, replaced);
+  const absl::StatusOr<SearchResult> result = BeamSearch(k.sink, TwoCores(), Small(), hooks);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_GT(replaced, 0);
+  EXPECT_GT(result->failed, 0);
+  EXPECT_TRUE(result->actions.empty() || result->actions == HeuristicActions(k, TwoCores()))
+      << ActionsToString(result->actions);
+  EXPECT_EQ(CheckActions(k, result->actions), "");
+}
+
+TEST(BeamTest, AThousandTimesTheWorkLoses) {
+  FormulaKernel k = MatmulKernel(32, 32, 32);
+  FormulaKernel slow = KernelOf("C[i,j] = sum[k,r](A[i,k]*B[k,j])", "i=32,j=32,k=32,r=1000");
+  SearchHooks hooks;
+  int replaced = 0;
+  ReplaceKernels(k, slow, hooks, replaced);
+  BeamOptions options = Small(2, 4);
+  const Clock::time_point start = Clock::now();
+  const absl::StatusOr<SearchResult> result = BeamSearch(k.sink, TwoCores(), options, hooks);
+  EXPECT_LT(SecondsSince(start), 30);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_GT(replaced, 0);
+  EXPECT_TRUE(result->actions.empty() || result->actions == HeuristicActions(k, TwoCores()))
+      << ActionsToString(result->actions);
+  EXPECT_THAT(ChildProcesses(), IsEmpty());
+}
+
 TEST(BeamTest, WhenAllFailThereIsAnError) {
   FormulaKernel k = MatmulKernel(16, 16, 16);
   for (const char* fault : {"segv", "exit", "compile-error"}) {
