@@ -9,6 +9,11 @@ namespace {
 
 constexpr std::string_view kMagic = "QKI1";
 
+// More than any machine has, and small enough that sizes in bytes do not overflow.
+constexpr int64_t kMaxElements = int64_t{1} << 56;
+constexpr int64_t kMaxScratchBytes = int64_t{1} << 44;
+constexpr int64_t kMaxThreads = int64_t{1} << 16;
+
 }  // namespace
 
 std::string SerializeImage(const KernelImage& image) {
@@ -47,7 +52,7 @@ absl::StatusOr<KernelImage> ParseImage(std::string_view bytes) {
     p.written = (flags & 1) != 0;
     p.read = (flags & 2) != 0;
     p.temporary = (flags & 4) != 0;
-    if (p.elements < 0) return damaged;
+    if (p.elements < 0 || p.elements > kMaxElements) return damaged;
     image.params.push_back(p);
   }
   for (int64_t n = reader.Count(); n > 0 && reader.ok; --n) {
@@ -55,7 +60,8 @@ absl::StatusOr<KernelImage> ParseImage(std::string_view bytes) {
     p.symbol = reader.Text();
     p.threads = reader.Int();
     p.scratch_bytes = reader.Int();
-    if (p.threads < 1 || p.scratch_bytes < 0) return damaged;
+    if (p.threads < 1 || p.threads > kMaxThreads) return damaged;
+    if (p.scratch_bytes < 0 || p.scratch_bytes > kMaxScratchBytes) return damaged;
     image.phases.push_back(std::move(p));
   }
   image.object = reader.Text();

@@ -70,10 +70,14 @@ TEST(KernelImageTest, ChangedBytesAreHarmless) {
         ++refused;
         continue;
       }
-      for (const ImageParam& p : read->params) EXPECT_GE(p.elements, 0);
+      for (const ImageParam& p : read->params) {
+        EXPECT_GE(p.elements, 0);
+        EXPECT_LT(p.elements, int64_t{1} << 59);  // Times the size of an element.
+      }
       for (const ImagePhase& p : read->phases) {
         EXPECT_GE(p.threads, 1);
         EXPECT_GE(p.scratch_bytes, 0);
+        EXPECT_LT(static_cast<double>(p.threads) * static_cast<double>(p.scratch_bytes), 0x1p62);
       }
     }
   }
