@@ -2,6 +2,7 @@
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
 
@@ -107,6 +108,18 @@ Value* EmitLoad(IRBuilderBase& b, const Access& access, DType dtype, const Acces
                                              llvm::Constant::getNullValue(type)));
   }
   return nullptr;
+}
+
+void EmitPrefetch(IRBuilderBase& b, DType dtype, int64_t distance, const AccessValues& values) {
+  constexpr int64_t kLine = 64;
+  const int64_t bytes = ByteSize(dtype.scalar);
+  for (int64_t at = 0; at < dtype.lanes * bytes; at += kLine) {
+    Value* place = b.CreateConstGEP1_64(b.getInt8Ty(), values.pointer,
+                                        static_cast<uint64_t>(distance * bytes + at));
+    // For reading, to be kept in all levels, data.
+    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()},
+                      {place, b.getInt32(0), b.getInt32(3), b.getInt32(1)});
+  }
 }
 
 void EmitStore(IRBuilderBase& b, const Access& access, DType dtype, const AccessValues& values,

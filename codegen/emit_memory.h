@@ -25,6 +25,10 @@ struct AccessValues {
 llvm::Value* EmitLoad(llvm::IRBuilderBase& builder, const Access& access, DType dtype,
                       const AccessValues& values);
 
+/// Asks for the cache lines that a load of `dtype` will read `distance` elements further on.
+void EmitPrefetch(llvm::IRBuilderBase& builder, DType dtype, int64_t distance,
+                  const AccessValues& values);
+
 /// Writes `value` of `dtype`. A scalar gate must have been turned into a branch by the caller.
 void EmitStore(llvm::IRBuilderBase& builder, const Access& access, DType dtype,
                const AccessValues& values, llvm::Value* value);

@@ -398,6 +398,7 @@ class PhaseEmitter {
         const Access access = ReadAccess(u->src(0));
         AccessValues values = Locate(access, u->dtype);
         if (access.gate != nullptr) values.gate = Get(access.gate);
+        if (u->arg.a != 0) EmitPrefetch(b_, u->dtype, u->arg.a, values);
         return EmitLoad(b_, access, u->dtype, values);
       }
       default:

@@ -7,6 +7,7 @@
 #include "codegen/decompose_math.h"
 #include "codegen/expand.h"
 #include "codegen/linearize.h"
+#include "codegen/prefetch.h"
 #include "codegen/split_loops.h"
 #include "codegen/split_reductions.h"
 #include "codegen/stage.h"
@@ -19,7 +20,7 @@ namespace {
 
 using Form = Pass::Form;
 
-constexpr std::array<Pass, 10> kPasses = {{
+constexpr std::array<Pass, 11> kPasses = {{
     {"simplify", "apply the rule tables to the scheduled kernel",
      [](PassContext& c, const UOp* s) { return Simplify(c.graph, s, c.simplify); }, Form::kKernel},
     {"stage", "copy operands that a LOCAL tile reuses into fast memory",
@@ -48,6 +49,8 @@ constexpr std::array<Pass, 10> kPasses = {{
      Form::kStatements},
     {"expand", "unroll register axes and make lanes vectors",
      [](PassContext& c, const UOp* s) { return Expand(c.graph, s); }, Form::kStatements},
+    {"prefetch", "fetch packed operands ahead of their use",
+     [](PassContext& c, const UOp* s) { return MarkPrefetches(c.graph, s); }, Form::kStatements},
 }};
 
 KernelPhase MakePhase(UOpGraph& graph, const UOp* phase) {

@@ -385,6 +385,28 @@ void SmallReductions(Scheduler& s) {
   }
 }
 
+// A few steps of a register tile in one pass of its loop.
+void UnrollTile(Scheduler& s) {
+  constexpr int64_t kSteps = 4;
+  const RangeSets sets(s.kernel());
+  for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
+    if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) continue;
+    const UOp* innermost = nullptr;
+    bool unrolled = false;
+    for (const UOp* r : reduce.node->src().subspan(1)) {
+      if (r->range_type() == AxisType::kReduce) innermost = r;
+      unrolled |= r->range_type() == AxisType::kUnroll || r->range_type() == AxisType::kWarp;
+    }
+    int register_axes = 0;
+    for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
+      register_axes += r->range_type() == AxisType::kUpcast ? 1 : 0;
+    }
+    if (innermost == nullptr || unrolled || register_axes < 2) continue;
+    if (innermost->range_size() < 4 * kSteps) continue;
+    if (Try(s, ActionKind::kUnroll, ReduceNumber(s, innermost), kSteps)) return;
+  }
+}
+
 // A product reads one operand again for every row of tiles: keep its panel, packed, in cache.
 void CacheTile(Scheduler& s) {
   const RangeSets sets(s.kernel());
@@ -442,7 +464,7 @@ void Threads(Scheduler& s) {
   Try(s, ActionKind::kThread, longest, cores);
 }
 
-constexpr std::array<HeuristicStep, 7> kSteps = {{
+constexpr std::array<HeuristicStep, 8> kSteps = {{
     {"matrix-instructions", "use matrix instructions if the kernel is a product that fits",
      MatrixInstructions},
     {"grouped-reductions", "lanes along a reduced axis whose operands are contiguous there",
@@ -450,6 +472,7 @@ constexpr std::array<HeuristicStep, 7> kSteps = {{
     {"register-tile", "lanes and rows of outputs in registers", RegisterTile},
     {"dot-tile", "several outputs for a reduction with lanes along the reduced axis", DotTile},
     {"small-reductions", "unroll short reduced axes", SmallReductions},
+    {"unroll-tile", "a few steps of a register tile in one pass", UnrollTile},
     {"cache-tile", "pack the operand that every row of tiles reads again", CacheTile},
     {"threads", "divide an outer loop among the cores", Threads},
 }};

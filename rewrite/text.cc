@@ -35,6 +35,8 @@ ArgNames NamesOf(Op op) {
       return {"op", "lanes", Spelling::kCombiningOp, true};
     case Op::kExtract:
       return {"lane", "", Spelling::kInteger, true};
+    case Op::kLoad:
+      return {"prefetch", ""};
     case Op::kMatrix:
       return {"number", "", Spelling::kInteger, true};
     default:
