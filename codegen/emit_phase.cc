@@ -3,8 +3,6 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/IntrinsicInst.h>
-#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
@@ -12,9 +10,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "codegen/access.h"
+#include "codegen/alias_scopes.h"
 #include "codegen/emit_arithmetic.h"
 #include "codegen/emit_matrix.h"
 #include "codegen/emit_memory.h"
+#include "codegen/written_memory.h"
 #include "rewrite/bounds.h"
 #include "rewrite/graph.h"
 
@@ -59,9 +59,9 @@ class PhaseEmitter {
 
   void FindBuffers() {
     order_ = Toposort(phase_.body);
+    memory_.Begin(order_);
     for (const UOp* u : order_) {
       if (u->op == Op::kScratch) scratch_.push_back(u);
-      if (u->op == Op::kStore) written_.insert({u->src(0)->src(0), true});
     }
     std::sort(scratch_.begin(), scratch_.end(),
               [](const UOp* a, const UOp* b) { return a->slot() < b->slot(); });
@@ -105,51 +105,12 @@ class PhaseEmitter {
     if (phase_.thread_range != nullptr) scopes_[0].values[phase_.thread_range] = f->getArg(2);
     Statement(phase_.body);
     b_.CreateRetVoid();
-    MarkAliases(*f);
-    return f;
-  }
-
-  // Tells LLVM that accesses of different buffers never touch the same memory.
-  void MarkAliases(llvm::Function& f) {
-    llvm::MDBuilder metadata(context_);
-    llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain("buffers");
-    absl::flat_hash_map<const Value*, llvm::MDNode*> scopes;
-    std::vector<llvm::Metadata*> all;
-    for (const auto& [buffer, pointer] : buffers_) {
-      if (buffer->op == Op::kRegister) continue;
-      scopes[pointer] = metadata.createAnonymousAliasScope(domain);
-    }
+    std::vector<llvm::Value*> in_memory;
     for (const UOp* u : order_) {  // In an order that does not depend on addresses.
-      if (IsBuffer(u->op) && u->op != Op::kRegister) all.push_back(scopes.at(buffers_.at(u)));
+      if (IsBuffer(u->op) && u->op != Op::kRegister) in_memory.push_back(buffers_.at(u));
     }
-    for (BasicBlock& block : f) {
-      for (llvm::Instruction& instruction : block) {
-        const Value* pointer = llvm::getLoadStorePointerOperand(&instruction);
-        if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction)) {
-          if (call->getIntrinsicID() == llvm::Intrinsic::masked_load) {
-            pointer = call->getArgOperand(0);
-          } else if (call->getIntrinsicID() == llvm::Intrinsic::masked_store) {
-            pointer = call->getArgOperand(1);
-          }
-        }
-        if (pointer == nullptr) continue;
-        const Value* base = pointer;
-        while (!scopes.contains(base)) {
-          const auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(base);
-          if (address == nullptr) break;
-          base = address->getPointerOperand();
-        }
-        auto own = scopes.find(base);
-        if (own == scopes.end()) continue;
-        std::vector<llvm::Metadata*> others;
-        for (llvm::Metadata* scope : all) {
-          if (scope != own->second) others.push_back(scope);
-        }
-        instruction.setMetadata(llvm::LLVMContext::MD_alias_scope,
-                                llvm::MDNode::get(context_, {own->second}));
-        instruction.setMetadata(llvm::LLVMContext::MD_noalias, llvm::MDNode::get(context_, others));
-      }
-    }
+    MarkAliases(*f, in_memory);
+    return f;
   }
 
   void SetAttributes(llvm::Function* f) {
@@ -228,16 +189,13 @@ class PhaseEmitter {
       b_.CreateBr(after);
       b_.SetInsertPoint(after);
     }
-    Forget(access.buffer);
+    memory_.Written(access.buffer);
   }
 
   static bool IsTrue(Value* v) {
     auto* constant = llvm::dyn_cast<llvm::Constant>(v);
     return constant != nullptr && constant->isAllOnesValue();
   }
-
-  // After a store, what was read from that buffer must be read again.
-  void Forget(const UOp* buffer) { ++writes_[buffer]; }
 
   // --- Values ---
 
@@ -265,14 +223,6 @@ class PhaseEmitter {
       for (const UOp* s : u->src()) set |= axes_[s->id];
       axes_[u->id] = set;
     }
-  }
-
-  bool IsPure(const UOp* u) {
-    auto [at, is_new] = pure_.try_emplace(u, true);
-    if (!is_new) return at->second;
-    bool pure = u->op != Op::kLoad || !written_.contains(u->src(0)->src(0));
-    for (const UOp* s : u->src()) pure = pure && pure_.at(s);
-    return pure_[u] = pure;
   }
 
   // The value of a node, made on demand in dependency order.
@@ -313,10 +263,7 @@ class PhaseEmitter {
   }
 
   Value* Find(const UOp* u) {
-    for (const UOp* s : u->src()) {
-      if (!pure_.contains(s)) MarkPurity(u);
-    }
-    if (IsPure(u)) {
+    if (memory_.IsPure(u)) {
       Scope& scope = scopes_[DepthOf(u)];
       auto found = scope.values.find(u);
       return found == scope.values.end() ? nullptr : found->second;
@@ -326,30 +273,9 @@ class PhaseEmitter {
     return found->second.first;
   }
 
-  void MarkPurity(const UOp* root) {
-    for (const UOp* u : Toposort(root)) IsPure(u);
-  }
-
   // Changes whenever a value that reads written memory must be made again: when one of its buffers
-  // was written or one of the loops around moved on to other statements.
-  uint64_t Version(const UOp* u) {
-    auto [at, is_new] = reads_.try_emplace(u);
-    if (is_new) {
-      std::vector<const UOp*> buffers;
-      for (const UOp* v : Toposort(u)) {
-        if (v->op == Op::kLoad && written_.contains(v->src(0)->src(0))) {
-          buffers.push_back(v->src(0)->src(0));
-        }
-      }
-      reads_[u] = std::move(buffers);
-      at = reads_.find(u);
-    }
-    uint64_t version = 0;
-    for (const UOp* buffer : at->second) version += writes_[buffer];
-    // The block tells apart loop bodies, so that nothing is taken from a place that does not
-    // dominate this one.
-    return version * 1000003u + BlockNumber();
-  }
+  // was written, or in another block, which the value need not dominate.
+  uint64_t Version(const UOp* u) { return memory_.Version(u) * 1000003u + BlockNumber(); }
 
   uint64_t BlockNumber() {
     auto [at, is_new] = block_numbers_.try_emplace(b_.GetInsertBlock(), block_numbers_.size());
@@ -357,7 +283,7 @@ class PhaseEmitter {
   }
 
   void Make(const UOp* u) {
-    if (!IsPure(u)) {
+    if (!memory_.IsPure(u)) {
       Value* value = Compute(u);
       fresh_[u] = {value, Version(u)};
       return;
@@ -417,7 +343,7 @@ class PhaseEmitter {
       for (const UOp* s : block->src()) rows.push_back(Get(s));
       return EmitTransposed(b_, rows);
     };
-    if (IsPure(block)) {
+    if (memory_.IsPure(block)) {
       // Called where the column is made: in the scope that the block belongs to.
       std::vector<Value*>& pieces = scopes_[DepthOf(block)].pieces[block];
       if (pieces.empty()) pieces = make();
@@ -492,7 +418,7 @@ class PhaseEmitter {
     Value* pointer = buffer;
     if (base != nullptr) {
       Value* offset = Get(base);
-      const bool pure = IsPure(base);
+      const bool pure = memory_.IsPure(base);
       Scope& scope = scopes_[pure ? DepthOf(base) : scopes_.size() - 1];
       Value** cached = pure ? &scope.pointers[{access.buffer, base}] : nullptr;
       if (cached != nullptr && *cached != nullptr) {
@@ -539,15 +465,12 @@ class PhaseEmitter {
   std::vector<const UOp*> scratch_;
   std::vector<int64_t> scratch_offsets_;
   int64_t scratch_bytes_ = 0;
-  absl::flat_hash_map<const UOp*, bool> written_;
+  WrittenMemory memory_;
   absl::flat_hash_map<const UOp*, Value*> buffers_;
   std::vector<Scope> scopes_;
   std::vector<const UOp*> stack_;
-  absl::flat_hash_map<const UOp*, bool> pure_;
   absl::flat_hash_map<const UOp*, std::pair<Value*, uint64_t>> fresh_;
   absl::flat_hash_map<const UOp*, std::pair<uint64_t, std::vector<Value*>>> fresh_pieces_;
-  absl::flat_hash_map<const UOp*, std::vector<const UOp*>> reads_;
-  absl::flat_hash_map<const UOp*, uint64_t> writes_;
   absl::flat_hash_map<BasicBlock*, uint64_t> block_numbers_;
 };
 

@@ -14,6 +14,7 @@
 #include "codegen/two_stage.h"
 #include "codegen/widen_reductions.h"
 #include "rewrite/simplify.h"
+#include "rewrite/verify.h"
 
 namespace quern {
 namespace {
@@ -103,6 +104,8 @@ std::vector<KernelParam> CollectParams(const UOp* sink) {
 
 absl::StatusOr<LoweredKernel> Lower(UOpGraph& graph, const UOp* sink, const Target& target,
                                     const PassOptions& options) {
+  // Whatever came before: no kernel runs whose accesses are not proved inside their buffers.
+  if (absl::Status s = VerifyKernel(sink); !s.ok()) return s;
   PassContext context{graph, target, options.simplify};
   absl::StatusOr<const UOp*> lowered = RunPasses(kPasses, context, sink, options);
   if (!lowered.ok()) return lowered.status();

@@ -5,7 +5,7 @@
 
 namespace quern {
 
-// One function each, in basic arithmetic on the type of the builder. Called by DecomposeMath.
+/// One function each, in basic arithmetic on the type of the builder. Called by DecomposeMath.
 
 const UOp* BuildExp(const MathBuilder& b, const UOp* x);
 const UOp* BuildExp2(const MathBuilder& b, const UOp* x);

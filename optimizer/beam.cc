@@ -20,11 +20,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kImprovement = 0.99;   // a round must gain this much to be followed by another
-constexpr double kReferenceWork = 1e8;  // cost of the unoptimised kernel in the check
-constexpr double kPlainWork = 4e8;      // above this the plain loops are no seed
-constexpr double kFinalSeconds = 1;     // about what the last comparison may take
-constexpr double kSearchShare = 0.85;   // of the time limit; the rest is for the finalists
+constexpr double kImprovement = 0.99;     // a round must gain this much to be followed by another
+constexpr double kReferenceWork = 1e8;    // cost of the unoptimised kernel in the check
+constexpr double kPlainWork = 4e8;        // above this the plain loops are no seed
+constexpr double kFinalSeconds = 1;       // about what the last comparison may take
+constexpr double kLeastFirstSeconds = 5;  // for the first kernel, even of a short search
+constexpr double kSearchShare = 0.85;     // of the time limit; the rest is for the finalists
 constexpr size_t kFinalists = 4;
 
 // A schedule in the beam. Its kernel lives in the graph that the round's tasks read.
@@ -45,6 +46,7 @@ class BeamSearcher {
   absl::StatusOr<SearchResult> Run() {
     MeasureOptions measure = options_.measure;
     measure.build.limits = LimitsFor(target_);
+    measure.first_seconds = std::max(kLeastFirstSeconds, options_.seconds);
     absl::StatusOr<std::unique_ptr<Measurer>> measurer =
         Measurer::Create(kernel_, target_, measure);
     if (!measurer.ok()) return measurer.status();

@@ -448,20 +448,35 @@ void CacheTile(Scheduler& s) {
 void Threads(Scheduler& s) {
   const int64_t cores = s.target().cores;
   if (cores < 2 || EstimateSeconds(s.kernel()) < kMinThreadedSeconds) return;
-  for (int64_t threads = cores; threads > 1; --threads) {
-    for (size_t i = 0; i < s.axes().size(); ++i) {
-      if (Try(s, ActionKind::kThread, static_cast<int>(i), threads)) return;
-    }
-  }
-  // Nothing divides: pad the longest output loop, if that costs little.
-  int longest = -1;
+  // The division with the shortest longest chunk; padding is worth it if that makes it shorter.
+  struct Choice {
+    int axis = -1;
+    int64_t threads = 0;
+    double share = 1;  // of the work, in the largest chunk
+  };
+  Choice best;
   for (size_t i = 0; i < s.axes().size(); ++i) {
     const Axis& a = s.axes()[i];
-    if (a.reduce || a.type != AxisType::kLoop || a.size < 8 * cores) continue;
-    if (longest < 0 || a.size > s.axes()[longest].size) longest = static_cast<int>(i);
+    if (a.reduce || a.type != AxisType::kLoop) continue;
+    for (int64_t threads = cores; threads > 1; --threads) {
+      const int64_t chunk = (a.size + threads - 1) / threads;
+      const bool divides = a.size % threads == 0;
+      if (!divides && a.size < 4 * threads) continue;
+      const double share = static_cast<double>(chunk) / static_cast<double>(a.size);
+      const double margin = divides ? 0 : 1e-3;  // Padding brings masks with it.
+      if (share + margin < best.share) best = {static_cast<int>(i), threads, share + margin};
+    }
   }
-  if (longest < 0 || !Try(s, ActionKind::kPadTo, longest, cores)) return;
-  Try(s, ActionKind::kThread, longest, cores);
+  if (best.axis < 0) return;
+  Scheduler trial = s;
+  if (trial.axes()[best.axis].size % best.threads != 0 &&
+      !Try(trial, ActionKind::kPadTo, best.axis, best.threads)) {
+    return;
+  }
+  if (Try(trial, ActionKind::kThread, best.axis, best.threads))
+    s.ApplyAll({trial.actions().begin() + static_cast<int64_t>(s.actions().size()),
+                trial.actions().end()})
+        .IgnoreError();
 }
 
 constexpr std::array<HeuristicStep, 8> kSteps = {{

@@ -184,7 +184,7 @@ std::vector<Measurement> Measurer::Measure(const std::vector<Candidate>& candida
     request.ids = {m.id};
     request.rounds = 2;
     request.min_sample_seconds = options_.min_sample_seconds;
-    double deadline = kUnknownSeconds;
+    double deadline = options_.first_seconds;
     if (best_seconds > 0) {
       request.abort_seconds = options_.abort_factor * best_seconds;
       deadline = kSlackSeconds + kHopelessFactor * best_seconds;

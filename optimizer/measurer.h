@@ -35,6 +35,7 @@ struct MeasureOptions {
   BuildOptions build;
   uint64_t seed = 0;
   int threads = 0;              ///< of the device
+  double first_seconds = 120;   ///< deadline of a kernel when none has been timed yet
   double compile_seconds = 10;  ///< deadline of one batch of compiles
   double abort_factor = 2;      ///< a first run slower than this times the best is the last
   double min_sample_seconds = 20e-6;

@@ -38,7 +38,9 @@ struct Axis {
 /// | TC | inner part as large as the instruction's group, last |
 class Scheduler {
  public:
+  /// `target` must outlive the scheduler.
   Scheduler(UOpGraph& graph, const UOp* kernel, const Target& target);
+  Scheduler(UOpGraph& graph, const UOp* kernel, Target&& target) = delete;
 
   absl::Status Apply(const Action& action);
   /// Applies a list; at the first action that does not apply, returns its error (which names the

@@ -109,7 +109,8 @@ inline Values RunScheduled(Kernel& k, const UOp* scheduled) {
   }
   const Values values = RunBuilt(k, **built, Flush::kEnd);
   const Values again = RunBuilt(k, **built, Flush::kBegin);
-  EXPECT_EQ(std::memcmp(values.data(), again.data(), values.size() * sizeof(double)), 0);
+  const size_t bytes = values.size() * sizeof(double);
+  EXPECT_TRUE(bytes == 0 || std::memcmp(values.data(), again.data(), bytes) == 0);
   return values;
 }
 
