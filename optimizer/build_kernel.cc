@@ -42,8 +42,8 @@ absl::Status CheckLimits(const LoweredKernel& kernel, const std::vector<const UO
 
 BuildLimits LimitsFor(const Target& target) {
   BuildLimits limits;
-  limits.max_nodes = 12000;
-  limits.max_register_bytes = int64_t{2} * target.vector_bytes * target.vector_registers;
+  limits.max_nodes = 6000;
+  limits.max_register_bytes = int64_t{1} * target.vector_bytes * target.vector_registers;
   limits.max_scratch_bytes = std::max(4 * target.l2_bytes, target.l3_bytes / 4);
   limits.max_lanes = target.vector_bytes * 4;
   return limits;

@@ -17,7 +17,7 @@ struct BuildLimits {
   int max_lanes = 0;
 };
 
-/// Limits that leave out what cannot be fast on a target: accumulators of more than twice its
+/// Limits that leave out what cannot be fast on a target: accumulators of more than its
 /// registers, more scratch memory than its caches, code beyond its instruction cache.
 BuildLimits LimitsFor(const Target& target);
 
