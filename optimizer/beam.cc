@@ -135,7 +135,8 @@ class BeamSearcher {
 
   // Measures candidates in small batches and puts what runs into the beam.
   void Measure(std::vector<Candidate> candidates) {
-    const size_t batch_size = static_cast<size_t>(std::max(8, 4 * target_.cores));
+    // Large enough that the last compile of a batch leaves few cores idle.
+    const size_t batch_size = static_cast<size_t>(16 * target_.cores);
     for (size_t begin = 0; begin < candidates.size(); begin += batch_size) {
       if (result_.rounds > 0 && Stop()) return;
       const size_t end = std::min(candidates.size(), begin + batch_size);
