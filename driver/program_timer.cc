@@ -14,6 +14,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kMinSampleSeconds = 50e-6;
 constexpr int kMaxSamples = 200;
+// A run of so many times the time for a plan is not repeated: cold caches no longer matter to it.
+constexpr double kOnceFactor = 4;
 
 // The pointers that the plan wants, and the tensors to be restored before each run.
 struct Arguments {
@@ -68,22 +70,28 @@ absl::StatusOr<std::vector<std::vector<double>>> TimePlans(const std::vector<Exe
     Arguments arguments;
     int repeats = 1;
     double spent = 0;
+    bool once = false;  // so slow that its first run is all there is
   };
   std::vector<Turn> turns;
-  for (ExecutionPlan* plan : plans) {
+  std::vector<std::vector<double>> samples(plans.size());
+  for (size_t p = 0; p < plans.size(); ++p) {
+    ExecutionPlan* plan = plans[p];
     Turn turn;
     turn.arguments = ArgumentsOf(*plan, program, pristine, memory);
     // One run to warm up, one to see how long it takes.
     absl::StatusOr<double> once = Sample(*plan, turn.arguments, 1);
     if (once.ok() && *once < seconds) once = Sample(*plan, turn.arguments, 1);
     if (!once.ok()) return once.status();
+    if (*once > kOnceFactor * seconds) {
+      turn.once = true;
+      samples[p].push_back(*once);
+    }
     // What is updated in place is restored before every run, so runs cannot be joined.
     if (turn.arguments.restored.empty() && *once < kMinSampleSeconds) {
       turn.repeats = static_cast<int>(std::ceil(kMinSampleSeconds / std::max(*once, 1e-8)));
     }
     turns.push_back(std::move(turn));
   }
-  std::vector<std::vector<double>> samples(plans.size());
   // A fixed order would let one plan always meet the same moment of a scheduler's time slice.
   std::vector<size_t> order(plans.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -92,7 +100,7 @@ absl::StatusOr<std::vector<std::vector<double>>> TimePlans(const std::vector<Exe
     more = false;
     std::shuffle(order.begin(), order.end(), random);
     for (size_t p : order) {
-      const bool enough = turns[p].spent >= seconds && samples[p].size() >= 2;
+      const bool enough = turns[p].once || (turns[p].spent >= seconds && samples[p].size() >= 2);
       if (enough || samples[p].size() >= kMaxSamples) continue;
       absl::StatusOr<double> t = Sample(*plans[p], turns[p].arguments, turns[p].repeats);
       if (!t.ok()) return t.status();

@@ -16,7 +16,8 @@ absl::Status RunOnce(ExecutionPlan& plan, const Program& program, const TensorMe
 
 /// Times plans of one program against one another: in turns of random order, so that all meet the
 /// same state of the machine. Seconds of single runs, by plan. Each plan gets about `seconds` in
-/// all, at least two samples; short runs are repeated within one sample.
+/// all, at least two samples, but one of a plan whose run takes four times that; short runs are
+/// repeated within one sample.
 absl::StatusOr<std::vector<std::vector<double>>> TimePlans(const std::vector<ExecutionPlan*>& plans,
                                                            const Program& program,
                                                            const TensorMemory& pristine,
