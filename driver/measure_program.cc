@@ -7,8 +7,8 @@
 #include "driver/program_timer.h"
 #include "driver/search_progress.h"
 #include "driver/tensor_memory.h"
-#include "rewrite/concat.h"
 #include "optimizer/work.h"
+#include "rewrite/concat.h"
 
 namespace quern {
 namespace {

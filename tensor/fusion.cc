@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "tensor/lower.h"
 #include "optimizer/work.h"
+#include "tensor/lower.h"
 
 namespace quern::notation {
 namespace {

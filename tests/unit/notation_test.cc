@@ -10,11 +10,11 @@
 #include <set>
 #include <sstream>
 
+#include "optimizer/work.h"
 #include "rewrite/interpret.h"
 #include "rewrite/range_sets.h"
 #include "rewrite/text.h"
 #include "rewrite/verify.h"
-#include "optimizer/work.h"
 
 namespace quern {
 namespace {
