@@ -1,0 +1,119 @@
+#include <algorithm>
+
+#include "optimizer/heuristic_steps.h"
+#include "optimizer/work.h"
+
+namespace quern {
+namespace {
+
+// Rough speed of one core.
+constexpr double kOperationsPerSecond = 5e10;
+constexpr double kBytesPerSecond = 1e10;
+
+// How well a statement vectorises along a range.
+int LaneScore(const AccessPattern& p) { return 2 * p.contiguous - 2 * p.strided - 3 * p.gathered; }
+
+// The ranges on which the REDUCEs below a statement depend: their tiles are decided there.
+uint64_t ReducedOutputs(const RangeSets& sets, const UOp* node) {
+  uint64_t set = 0;
+  for (const UOp* u : Toposort(node)) {
+    if (u != node && u->op == Op::kReduce) set |= sets.Of(u);
+  }
+  return set;
+}
+
+}  // namespace
+
+int AxisNumber(const Scheduler& s, const UOp* range) {
+  for (size_t i = 0; i < s.axes().size(); ++i) {
+    if (s.axes()[i].range == range) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+int ReduceNumber(const Scheduler& s, const UOp* range) {
+  for (size_t i = 0; i < s.reduce_axes().size(); ++i) {
+    if (s.axes()[s.reduce_axes()[i]].range == range) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+bool Try(Scheduler& s, ActionKind kind, int axis, int64_t amount) {
+  return s.Apply({kind, axis, amount}).ok();
+}
+
+int64_t VectorLanes(const Scheduler& s, const StatementAccesses& accesses) {
+  int bytes = 1;
+  auto look = [&](const UOp* u) { bytes = std::max(bytes, ByteSize(u->dtype.scalar)); };
+  look(accesses.node->op == Op::kReduce ? accesses.node : accesses.node->src(1));
+  for (const UOp* load : accesses.loads) look(load);
+  // A matrix instruction has the lanes of its accumulator, whatever its operands.
+  return s.target().vector_bytes / bytes;
+}
+
+bool HasRegisterAxis(const RangeSets& sets, const UOp* node) {
+  uint64_t set = sets.Of(node);
+  if (node->op == Op::kReduce) {
+    for (const UOp* r : node->src().subspan(1)) set |= sets.Bit(r);
+  }
+  for (const UOp* r : sets.Members(set)) {
+    // The axis of a matrix instruction leaves lanes and rows open.
+    if (IsRegisterAxis(r->range_type()) && r->range_type() != AxisType::kWarp) return true;
+  }
+  return false;
+}
+
+BestAxis BestReduceLane(const StatementAccesses& reduce) {
+  BestAxis best;
+  for (const UOp* r : reduce.node->src().subspan(1)) {
+    if (IsRegisterAxis(r->range_type()) || r->range_size() < 2) continue;
+    const int score = LaneScore(PatternAlong(reduce, r)) - 1;  // The lanes must be combined.
+    if (score > best.score || (score == best.score && r->range_size() > best.range->range_size())) {
+      best = {r, score};
+    }
+  }
+  return best;
+}
+
+BestAxis BestOutputLane(const RangeSets& sets, const StatementAccesses& statement,
+                        const StatementAccesses* store) {
+  BestAxis best;
+  const bool is_store = statement.node->op == Op::kStore;
+  const uint64_t decided = is_store ? ReducedOutputs(sets, statement.node) : 0;
+  for (const UOp* r : sets.Members(sets.Of(statement.node) & ~decided)) {
+    if (r->range_type() != AxisType::kLoop || r->range_size() < 2) continue;
+    int score = LaneScore(PatternAlong(statement, r));
+    if (store != nullptr) {
+      const AccessPattern p = PatternAlong(*store, r);
+      score += (p.store_contiguous ? 1 : p.store_depends ? -1 : 0);
+      if (store != &statement) score += LaneScore(p);
+      // A copy that turns its operand around is written along the lanes and read in blocks.
+      if (is_store && p.store_contiguous) score = std::max(score, 2);
+    }
+    if (score > best.score || (score == best.score && r->range_size() > best.range->range_size())) {
+      best = {r, score};
+    }
+  }
+  return best;
+}
+
+int64_t Dividing(int64_t size, std::initializer_list<int64_t> amounts) {
+  for (int64_t a : amounts) {
+    if (a >= 2 && a <= size && size % a == 0) return a;
+  }
+  return 0;
+}
+
+const StatementAccesses* FindStore(const std::vector<StatementAccesses>& all) {
+  for (const StatementAccesses& a : all) {
+    if (a.store != nullptr) return &a;
+  }
+  return nullptr;
+}
+
+double EstimateSeconds(const UOp* kernel) {
+  const WorkEstimate work = EstimateWork(kernel);
+  return work.cost / kOperationsPerSecond + work.bytes / kBytesPerSecond;
+}
+
+}  // namespace quern

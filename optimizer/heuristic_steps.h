@@ -1,0 +1,67 @@
+#ifndef QUERN_OPTIMIZER_HEURISTIC_STEPS_H_
+#define QUERN_OPTIMIZER_HEURISTIC_STEPS_H_
+
+#include "optimizer/access_pattern.h"
+#include "optimizer/scheduler.h"
+#include "rewrite/range_sets.h"
+
+namespace quern {
+
+// What the steps of the heuristic share (heuristic_analysis.cc).
+
+/// The number of the axis with this range, among all or among the reduce axes; -1 if there is none.
+int AxisNumber(const Scheduler& s, const UOp* range);
+int ReduceNumber(const Scheduler& s, const UOp* range);
+
+/// Applies one action if it is legal.
+bool Try(Scheduler& s, ActionKind kind, int axis, int64_t amount);
+
+/// Lanes of one register for the widest element that the statement touches.
+int64_t VectorLanes(const Scheduler& s, const StatementAccesses& accesses);
+
+/// Whether a statement has an axis in registers already, that of a matrix instruction aside.
+bool HasRegisterAxis(const RangeSets& sets, const UOp* node);
+
+/// A range and how well a statement vectorises along it; higher is better, below 0 not at all.
+struct BestAxis {
+  const UOp* range = nullptr;
+  int score = -1000;
+};
+BestAxis BestReduceLane(const StatementAccesses& reduce);
+/// Among the output loops of a REDUCE (whose results `store` stores) or of a STORE itself.
+BestAxis BestOutputLane(const RangeSets& sets, const StatementAccesses& statement,
+                        const StatementAccesses* store);
+
+/// The first of `amounts` that divides `size`, or 0.
+int64_t Dividing(int64_t size, std::initializer_list<int64_t> amounts);
+
+const StatementAccesses* FindStore(const std::vector<StatementAccesses>& all);
+
+/// A rough guess of the time that a kernel takes on one core, to decide about threads only.
+double EstimateSeconds(const UOp* kernel);
+/// A kernel that takes less than this is done before a second thread has woken up.
+inline constexpr double kMinThreadedSeconds = 20e-6;
+
+// The steps, in their order.
+
+/// Matrix instructions, if the kernel is a product that fits.
+void UseMatrixInstructions(Scheduler& s);
+/// Lanes along a reduced axis whose operands are contiguous there; blocks of a long reduction with
+/// few outputs to the cores.
+void GroupReductions(Scheduler& s);
+/// Lanes and rows of outputs in registers (heuristic_tiles.cc).
+void TileRegisters(Scheduler& s);
+/// Several outputs for a reduction with lanes along the reduced axis.
+void TileDotProducts(Scheduler& s);
+/// Short reduced axes, such as the window of a convolution, as copies.
+void UnrollSmallReductions(Scheduler& s);
+/// A few steps of a register tile in one pass.
+void UnrollTiles(Scheduler& s);
+/// Packs the operand that every row of tiles reads again.
+void TileCaches(Scheduler& s);
+/// Divides an outer loop among the cores.
+void DivideAmongThreads(Scheduler& s);
+
+}  // namespace quern
+
+#endif  // QUERN_OPTIMIZER_HEURISTIC_STEPS_H_

@@ -1,0 +1,136 @@
+#include <algorithm>
+
+#include "optimizer/heuristic_steps.h"
+
+namespace quern {
+namespace {
+
+// Rows of a register tile: all accumulators, the vectors of one operand and one broadcast fit in
+// the registers.
+int64_t TileRows(const Scheduler& s, int64_t size, int64_t vectors) {
+  const int64_t most = (s.target().vector_registers - vectors - 1) / vectors;
+  int64_t best = 0;
+  for (int64_t rows = std::min(most, size); rows >= 2; --rows) {
+    if (size % rows == 0) {
+      best = rows;
+      break;
+    }
+  }
+  return best * 2 >= std::min(most, size) ? best : 0;
+}
+
+// The rows for a size that nothing suitable divides: the least padding, then the most rows.
+int64_t PaddedRows(const Scheduler& s, int64_t size, int64_t vectors) {
+  const int64_t most = (s.target().vector_registers - vectors - 1) / vectors;
+  int64_t best = 0;
+  double best_cost = 0;
+  for (int64_t rows = std::min(most, size); rows >= std::max<int64_t>(2, most / 2); --rows) {
+    const double padded = static_cast<double>((size + rows - 1) / rows * rows);
+    // Each step of a tile loads `vectors` and as many broadcasts as it has rows.
+    const double cost = padded * (1.0 + 1.0 / static_cast<double>(rows));
+    if (best == 0 || cost < best_cost) {
+      best = rows;
+      best_cost = cost;
+    }
+  }
+  return best;
+}
+
+bool UpcastPadded(Scheduler& s, const UOp* range, int64_t amount) {
+  const int axis = AxisNumber(s, range);
+  if (range->range_size() % amount != 0 && !Try(s, ActionKind::kPadTo, axis, amount)) return false;
+  return Try(s, ActionKind::kUpcast, axis, amount);
+}
+
+// The output axis along which most of what depends on the lanes is reused.
+const UOp* TileAxis(const RangeSets& sets, const StatementAccesses& statement, const UOp* lane) {
+  const UOp* best = nullptr;
+  int best_reuse = 0;
+  for (const UOp* r : sets.Members(sets.Of(statement.node))) {
+    if (r == lane || r->range_type() != AxisType::kLoop || r->range_size() < 2) continue;
+    const int reuse = PatternAlong(statement, r).fixed;
+    if (reuse > best_reuse ||
+        (reuse == best_reuse && best != nullptr && r->range_size() > best->range_size())) {
+      best = r;
+      best_reuse = reuse;
+    }
+  }
+  return best;
+}
+
+// Of a store whose loads lie apart along the lanes: the output axis along which they are
+// contiguous.
+const UOp* TransposedAxis(const RangeSets& sets, const StatementAccesses& store, const UOp* lane) {
+  if (PatternAlong(store, lane).strided == 0) return nullptr;
+  for (const UOp* r : sets.Members(sets.Of(store.node))) {
+    if (r == lane || r->range_type() != AxisType::kLoop) continue;
+    if (PatternAlong(store, r).contiguous > 0) return r;
+  }
+  return nullptr;
+}
+
+// A copy that turns its operand around: a block of as many rows as lanes, which lowering transposes
+// in registers. False if no such block fits.
+bool TileTransposed(Scheduler& s, const UOp* lane, const UOp* other, int64_t vector) {
+  if (lane->range_size() % vector != 0 || other->range_size() % vector != 0) return false;
+  // The later axis first, so that the number of the earlier one stays.
+  const int first = std::max(AxisNumber(s, lane), AxisNumber(s, other));
+  const int second = std::min(AxisNumber(s, lane), AxisNumber(s, other));
+  return Try(s, ActionKind::kUpcast, first, vector) && Try(s, ActionKind::kUpcast, second, vector);
+}
+
+// How many elements the lane axis gets: two registers beside rows that share them, up to four
+// without.
+int64_t LaneAmount(int64_t size, int64_t vector, bool has_rows) {
+  if (size < vector) return size;
+  for (int64_t registers = has_rows ? 2 : 4; registers >= 1; registers /= 2) {
+    if (size % (registers * vector) == 0) return registers * vector;
+  }
+  // Nothing divides: the axis will be padded.
+  return size >= (has_rows ? 2 : 4) * vector ? 2 * vector : vector;
+}
+
+void TileOutput(Scheduler& s, const RangeSets& sets, const StatementAccesses& statement,
+                const StatementAccesses* store) {
+  const BestAxis lane = BestOutputLane(sets, statement, store);
+  if (lane.range == nullptr) return;
+  const bool reduces = statement.node->op == Op::kReduce;
+  const int64_t vector = VectorLanes(s, statement);
+  const UOp* other = reduces ? nullptr : TransposedAxis(sets, statement, lane.range);
+  if (other != nullptr && TileTransposed(s, lane.range, other, vector)) return;
+  if (lane.score < 0) return;
+  const UOp* rows = reduces ? TileAxis(sets, statement, lane.range) : nullptr;
+  const int64_t size = lane.range->range_size();
+  const int64_t lanes = LaneAmount(size, vector, rows != nullptr);
+  int rows_axis = rows == nullptr ? -1 : AxisNumber(s, rows);
+  const int lane_axis = AxisNumber(s, lane.range);
+  if (!UpcastPadded(s, lane.range, lanes) || rows == nullptr) return;
+  // A lane axis that went into registers whole left the loops, and those behind it moved up.
+  if (size <= lanes && lane_axis < rows_axis) --rows_axis;
+  const int64_t vectors = (lanes + vector - 1) / vector;
+  const int64_t row_size = s.axes()[rows_axis].size;
+  int64_t amount = TileRows(s, row_size, vectors);
+  if (amount == 0) amount = PaddedRows(s, row_size, vectors);
+  if (amount >= 2) UpcastPadded(s, s.axes()[rows_axis].range, amount);
+}
+
+}  // namespace
+
+void TileRegisters(Scheduler& s) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    const size_t before = s.actions().size();
+    const RangeSets sets(s.kernel());
+    const std::vector<StatementAccesses> all = CollectAccesses(s.kernel());
+    const StatementAccesses* store = FindStore(all);
+    for (const StatementAccesses& statement : all) {
+      // A reduction that has lanes along the reduced axis is left to TileDotProducts.
+      if (HasRegisterAxis(sets, statement.node)) continue;
+      TileOutput(s, sets, statement, statement.node->op == Op::kReduce ? store : &statement);
+      changed = s.actions().size() != before;
+      if (changed) break;
+    }
+  }
+}
+
+}  // namespace quern
