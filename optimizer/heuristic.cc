@@ -26,6 +26,16 @@ void SplitForThreads(Scheduler& s) {
   }
 }
 
+// The longest output loop besides `except`.
+const UOp* OtherLoop(const RangeSets& sets, const UOp* node, const UOp* except) {
+  const UOp* longest = nullptr;
+  for (const UOp* r : sets.Members(sets.Of(node))) {
+    if (r == except || r->range_type() != AxisType::kLoop) continue;
+    if (longest == nullptr || r->range_size() > longest->range_size()) longest = r;
+  }
+  return longest;
+}
+
 }  // namespace
 
 void UseMatrixInstructions(Scheduler& s) {
@@ -54,6 +64,8 @@ void GroupReductions(Scheduler& s) {
     const StatementAccesses* store = FindStore(all);
     for (const StatementAccesses& reduce : all) {
       if (reduce.node->op != Op::kReduce || HasRegisterAxis(sets, reduce.node)) continue;
+      if (IsProduct(sets, reduce))
+        continue;  // Its operands are worth packing for lanes of outputs.
       const BestAxis lane = BestReduceLane(reduce);
       const BestAxis output = BestOutputLane(sets, reduce, store);
       if (lane.range == nullptr || lane.score <= 0 || lane.score <= output.score) continue;
@@ -182,7 +194,28 @@ void TileCaches(Scheduler& s) {
       }
     }
     if (best == nullptr) continue;
-    Try(s, ActionKind::kLocal, AxisNumber(s, best), 0);
+    // The operand of the rows is read along the reduced axis; where that is no walk through
+    // memory, a block of it is packed, too.
+    bool rows_apart = false;
+    for (const UOp* load : reduce.loads) {
+      if (!sets.Depends(load, best)) continue;
+      bool contiguous = false;
+      for (const UOp* r : reduce.node->src().subspan(1)) {
+        contiguous |= PatternAlong({reduce.node, {load}, nullptr}, r).contiguous > 0;
+      }
+      rows_apart |= !contiguous;
+    }
+    const UOp* columns = rows_apart ? OtherLoop(sets, reduce.node, best) : nullptr;
+    const int64_t block = Dividing(best->range_size(), {16, 12, 8});
+    if (columns == nullptr || block == 0) {
+      Try(s, ActionKind::kLocal, AxisNumber(s, best), 0);
+      return;
+    }
+    // A loop that becomes LOCAL whole moves behind the others, and those behind it move up.
+    const int rows_axis = AxisNumber(s, best);
+    const int columns_axis = AxisNumber(s, columns);
+    if (!Try(s, ActionKind::kLocal, columns_axis, 0)) return;
+    Try(s, ActionKind::kLocal, columns_axis < rows_axis ? rows_axis - 1 : rows_axis, block);
     return;
   }
 }

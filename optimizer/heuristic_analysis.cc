@@ -75,17 +75,53 @@ BestAxis BestReduceLane(const StatementAccesses& reduce) {
   return best;
 }
 
+namespace {
+
+// Whether a load is used again along an output loop other than `except`.
+bool IsReused(const RangeSets& sets, const UOp* node, const UOp* load, const UOp* except,
+              int64_t least) {
+  for (const UOp* r : sets.Members(sets.Of(node))) {
+    if (r == except || r->range_type() != AxisType::kLoop || r->range_size() < least) continue;
+    if (!sets.Depends(load, r)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool IsProduct(const RangeSets& sets, const StatementAccesses& reduce) {
+  constexpr int64_t kLeastDepth = 64;
+  constexpr int64_t kLeastReuse = 32;
+  if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) return false;
+  int64_t depth = 1;
+  for (const UOp* r : reduce.node->src().subspan(1)) depth *= r->range_size();
+  for (const UOp* load : reduce.loads) {
+    if (!IsReused(sets, reduce.node, load, nullptr, kLeastReuse)) return false;
+  }
+  return depth >= kLeastDepth;
+}
+
 BestAxis BestOutputLane(const RangeSets& sets, const StatementAccesses& statement,
                         const StatementAccesses* store) {
   BestAxis best;
   const bool is_store = statement.node->op == Op::kStore;
+  const bool product = IsProduct(sets, statement);
   const uint64_t decided = is_store ? ReducedOutputs(sets, statement.node) : 0;
   for (const UOp* r : sets.Members(sets.Of(statement.node) & ~decided)) {
     if (r->range_type() != AxisType::kLoop || r->range_size() < 2) continue;
-    int score = LaneScore(PatternAlong(statement, r));
+    AccessPattern own = PatternAlong(statement, r);
+    if (product) {
+      // What lies apart along the lanes will be packed, and then does not.
+      for (const UOp* load : statement.loads) {
+        const StatementAccesses one = {statement.node, {load}, nullptr};
+        const bool packed = IsReused(sets, statement.node, load, r, 8);
+        if (PatternAlong(one, r).strided > 0 && packed) --own.strided;
+      }
+    }
+    int score = LaneScore(own);
     if (store != nullptr) {
       const AccessPattern p = PatternAlong(*store, r);
-      score += (p.store_contiguous ? 1 : p.store_depends ? -1 : 0);
+      score += (p.store_contiguous ? 2 : p.store_depends ? -2 : 0);
       if (store != &statement) score += LaneScore(p);
       // A copy that turns its operand around is written along the lanes and read in blocks.
       if (is_store && p.store_contiguous) score = std::max(score, 2);

@@ -22,6 +22,10 @@ int64_t VectorLanes(const Scheduler& s, const StatementAccesses& accesses);
 /// Whether a statement has an axis in registers already, that of a matrix instruction aside.
 bool HasRegisterAxis(const RangeSets& sets, const UOp* node);
 
+/// Whether a REDUCE is like a matrix product: every load is used again along some long output loop,
+/// often enough to be packed.
+bool IsProduct(const RangeSets& sets, const StatementAccesses& reduce);
+
 /// A range and how well a statement vectorises along it; higher is better, below 0 not at all.
 struct BestAxis {
   const UOp* range = nullptr;
