@@ -1,0 +1,130 @@
+#include "bench/suite/report.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "rewrite/concat.h"
+
+namespace quern {
+namespace {
+
+// Operands of fewer bytes stay in some cache between calls: memory does not bound them.
+constexpr double kCachedBytes = 32 << 20;
+
+// What limits a workload, and how close to it a time comes.
+struct Bound {
+  bool flops = true;
+  double rate = 0;      ///< of a second
+  double fraction = 0;  ///< of the limit
+};
+
+Bound BoundOf(const Workload& w, const Limits& limits, double seconds) {
+  Bound bound;
+  if (w.is_product()) {
+    bound.flops = w.bytes() <= kCachedBytes || w.flops() / limits.flops >= w.bytes() / limits.bytes;
+  } else {
+    bound.flops = false;
+  }
+  if (seconds <= 0) return bound;
+  bound.rate = (bound.flops ? w.flops() : w.bytes()) / seconds;
+  bound.fraction = bound.rate / (bound.flops ? limits.flops : limits.bytes);
+  return bound;
+}
+
+const Timing* BestPeer(const Row& row) {
+  const Timing* best = nullptr;
+  for (const Timing& t : row.timings) {
+    if (t.is_peer && t.ok() && (best == nullptr || t.median < best->median)) best = &t;
+  }
+  return best;
+}
+
+std::string ReadableTime(double seconds) {
+  char text[32];
+  if (seconds < 1e-3) {
+    std::snprintf(text, sizeof text, "%.3f us", seconds * 1e6);
+  } else {
+    std::snprintf(text, sizeof text, "%.3f ms", seconds * 1e3);
+  }
+  return text;
+}
+
+}  // namespace
+
+void PrintHeader() {
+  std::printf("%-24s %2s %-10s %12s %7s %15s %7s %-9s %6s\n", "workload", "th", "variant", "median",
+              "spread", "rate", "bound", "best peer", "ratio");
+}
+
+void PrintRow(const Row& row, const Limits& limits) {
+  const Workload& w = row.workload;
+  const Timing* peer = BestPeer(row);
+  for (const Timing& t : row.timings) {
+    if (t.is_peer) continue;
+    if (!t.ok()) {
+      std::printf("%-24s %2d %-10s WRONG: %s\n", w.name.c_str(), row.threads, t.name.c_str(),
+                  t.check.c_str());
+      continue;
+    }
+    const Bound bound = BoundOf(w, limits, t.median);
+    std::printf("%-24s %2d %-10s %12s %6.1f%% %8.1f %-6s %6.1f%% %-9s", w.name.c_str(), row.threads,
+                t.name.c_str(), ReadableTime(t.median).c_str(), (t.high - t.low) / t.median * 100,
+                bound.rate * 1e-9, bound.flops ? "GFLOP" : "GB", bound.fraction * 100,
+                peer == nullptr ? "none" : peer->name.c_str());
+    if (peer != nullptr) std::printf(" %6.3f", peer->median / t.median);
+    std::printf("%s\n", row.kernels > 1 ? Concat("  (", row.kernels, " kernels)").c_str() : "");
+  }
+  std::string peers;
+  for (const Timing& t : row.timings) {
+    if (!t.is_peer) continue;
+    if (!t.ok()) {
+      Append(peers, "  ", t.name, " REFUSED (", t.check, ")");
+      continue;
+    }
+    char rate[32];
+    std::snprintf(rate, sizeof rate, " %.1f", BoundOf(w, limits, t.median).rate * 1e-9);
+    Append(peers, "  ", t.name, rate);
+  }
+  if (!peers.empty()) std::printf("    %s\n", peers.c_str());
+  std::fflush(stdout);
+}
+
+void AppendJson(const Row& row, const Limits& limits, nlohmann::json& rows) {
+  const Workload& w = row.workload;
+  const Timing* peer = BestPeer(row);
+  nlohmann::json peers = nlohmann::json::object();
+  for (const Timing& t : row.timings) {
+    if (!t.is_peer) continue;
+    peers[t.name] = {{"seconds_median", t.median}, {"check", t.check}};
+  }
+  for (const Timing& t : row.timings) {
+    if (t.is_peer) continue;
+    const Bound bound = BoundOf(w, limits, t.median);
+    nlohmann::json object = {
+        {"workload", w.name},
+        {"dtype", w.dtype},
+        {"threads", row.threads},
+        {"variant", t.name},
+        {"seconds_median", t.median},
+        {"seconds_low", t.low},
+        {"seconds_high", t.high},
+        {"rate", bound.rate},
+        {"bound", bound.flops ? "flops" : "bytes"},
+        {"bound_fraction", bound.fraction},
+        {"best_peer", nullptr},
+        {"peer_seconds", nullptr},
+        {"ratio_to_best_peer", nullptr},
+        {"check", t.check},
+        {"kernels", row.kernels},
+        {"peers", peers},
+    };
+    if (peer != nullptr) {
+      object["best_peer"] = peer->name;
+      object["peer_seconds"] = peer->median;
+      if (t.ok()) object["ratio_to_best_peer"] = peer->median / t.median;
+    }
+    rows.push_back(std::move(object));
+  }
+}
+
+}  // namespace quern
