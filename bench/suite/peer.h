@@ -26,6 +26,7 @@ Peer BlisPeer();
 /// As found when this program was configured.
 Peer OneDnnPeer();
 Peer EigenPeer();
+Peer LibxsmmPeer();
 /// What a compiler makes of the obvious loops with -O3 -march=native -ffast-math.
 Peer PlainLoopsPeer();
 

@@ -24,7 +24,8 @@ struct CommandLine {
 
 std::vector<Peer> FindPeers() {
   std::vector<Peer> peers;
-  for (const auto& find : {OpenBlasPeer, BlisPeer, OneDnnPeer, EigenPeer, PlainLoopsPeer}) {
+  for (const auto& find :
+       {OpenBlasPeer, BlisPeer, OneDnnPeer, EigenPeer, LibxsmmPeer, PlainLoopsPeer}) {
     peers.push_back(find());
     const Peer& peer = peers.back();
     std::printf("%-9s %s%s\n", peer.name.c_str(),
