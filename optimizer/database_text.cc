@@ -1,4 +1,3 @@
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "optimizer/database.h"
@@ -6,6 +5,8 @@
 
 namespace quern {
 namespace {
+
+constexpr std::string_view kDigits = "0123456789abcdef";
 
 using nlohmann::json;
 
@@ -46,7 +47,6 @@ std::optional<TuningRecord> RecordFromJson(const json& object) {
 }  // namespace
 
 std::string HashToHex(const Hash128& hash) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
   for (const uint64_t half : {hash.high, hash.low}) {
     for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[half >> shift & 15];
@@ -56,15 +56,13 @@ std::string HashToHex(const Hash128& hash) {
 
 std::optional<Hash128> HashFromHex(std::string_view hex) {
   if (hex.size() != 32) return std::nullopt;
-  Hash128 hash;
-  const char* middle = hex.data() + 16;
-  const char* end = hex.data() + 32;
-  const auto high = std::from_chars(hex.data(), middle, hash.high, 16);
-  const auto low = std::from_chars(middle, end, hash.low, 16);
-  if (high.ec != std::errc() || high.ptr != middle || low.ec != std::errc() || low.ptr != end) {
-    return std::nullopt;
+  uint64_t halves[2] = {0, 0};
+  for (size_t i = 0; i < hex.size(); ++i) {
+    const size_t digit = kDigits.find(hex[i]);
+    if (digit == std::string_view::npos) return std::nullopt;
+    halves[i / 16] = halves[i / 16] << 4 | digit;
   }
-  return hash;
+  return Hash128{halves[0], halves[1]};
 }
 
 std::string ExportRecords(std::span<const TuningRecord> records) {

@@ -6,8 +6,8 @@
 namespace quern {
 namespace {
 
-// Rough speed of one core.
-constexpr double kOperationsPerSecond = 5e10;
+// Rough speed of one core with 64-byte vectors.
+constexpr double kOperationsPerSecond = 2e11;
 constexpr double kBytesPerSecond = 1e10;
 
 // How well a statement vectorises along a range.
@@ -20,6 +20,12 @@ uint64_t ReducedOutputs(const RangeSets& sets, const UOp* node) {
     if (u != node && u->op == Op::kReduce) set |= sets.Of(u);
   }
   return set;
+}
+
+// A higher score, or a longer axis.
+bool IsBetter(const BestAxis& a, const BestAxis& b) {
+  if (b.range == nullptr || a.score != b.score) return b.range == nullptr || a.score > b.score;
+  return a.range->range_size() > b.range->range_size();
 }
 
 }  // namespace
@@ -68,9 +74,7 @@ BestAxis BestReduceLane(const StatementAccesses& reduce) {
   for (const UOp* r : reduce.node->src().subspan(1)) {
     if (IsRegisterAxis(r->range_type()) || r->range_size() < 2) continue;
     const int score = LaneScore(PatternAlong(reduce, r)) - 1;  // The lanes must be combined.
-    if (score > best.score || (score == best.score && r->range_size() > best.range->range_size())) {
-      best = {r, score};
-    }
+    if (IsBetter({r, score}, best)) best = {r, score};
   }
   return best;
 }
@@ -126,9 +130,7 @@ BestAxis BestOutputLane(const RangeSets& sets, const StatementAccesses& statemen
       // A copy that turns its operand around is written along the lanes and read in blocks.
       if (is_store && p.store_contiguous) score = std::max(score, 2);
     }
-    if (score > best.score || (score == best.score && r->range_size() > best.range->range_size())) {
-      best = {r, score};
-    }
+    if (IsBetter({r, score}, best)) best = {r, score};
   }
   return best;
 }

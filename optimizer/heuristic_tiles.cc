@@ -25,9 +25,9 @@ int64_t PaddedRows(const Scheduler& s, int64_t size, int64_t vectors) {
   int64_t best = 0;
   double best_cost = 0;
   for (int64_t rows = std::min(most, size); rows >= std::max<int64_t>(2, most / 2); --rows) {
-    const double padded = static_cast<double>((size + rows - 1) / rows * rows);
+    const int64_t tiles = (size + rows - 1) / rows;
     // Each step of a tile loads `vectors` and as many broadcasts as it has rows.
-    const double cost = padded * (1.0 + 1.0 / static_cast<double>(rows));
+    const double cost = static_cast<double>(tiles * rows) * (1.0 + 1.0 / static_cast<double>(rows));
     if (best == 0 || cost < best_cost) {
       best = rows;
       best_cost = cost;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <numeric>
 
@@ -85,7 +86,7 @@ const UOp* CompareNormal(const UOp* u, RuleContext& context) {
     while (DivideLess(form, bound, context.bounds)) {
     }
   } else {
-    const int64_t common = TermsGcd(form);
+    const int64_t common = std::max<int64_t>(1, TermsGcd(form));  // 0 if no terms are left
     if (bound % common != 0) return BoolLike(g, u, u->op == Op::kNe);
     for (auto& [term, factor] : form.terms) factor /= common;
     bound /= common;
