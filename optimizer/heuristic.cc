@@ -161,6 +161,44 @@ void UnrollTiles(Scheduler& s) {
   }
 }
 
+// A reduction with lanes over outputs that reads one vector of each row jumps through memory from
+// row to row. Reading rows front to back keeps the hardware's prefetching busy instead.
+void StreamRows(Scheduler& s) {
+  constexpr int64_t kLeastRows = 64;
+  const RangeSets sets(s.kernel());
+  for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
+    if (reduce.node->op != Op::kReduce || reduce.node->source_count != 2) continue;
+    const UOp* rows = reduce.node->src(1);
+    if (rows->range_type() != AxisType::kReduce || rows->range_size() < kLeastRows) continue;
+    if (IsProduct(sets, reduce)) continue;
+    int64_t outputs = 1;
+    const UOp* lanes = nullptr;
+    const UOp* columns = nullptr;
+    for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
+      outputs *= r->range_size();
+      if (r->range_type() == AxisType::kLoop) columns = r;  // the innermost one
+      if (r->range_type() == AxisType::kUpcast && r->range_size() >= VectorLanes(s, reduce))
+        lanes = r;
+    }
+    const int64_t tile_bytes = outputs * ByteSize(reduce.node->dtype.scalar);
+    if (lanes == nullptr || columns == nullptr || tile_bytes > s.target().l2_bytes / 2) continue;
+    if (columns->range_axis() > rows->range_axis()) continue;
+    bool jumps = false;
+    for (const UOp* load : reduce.loads) {
+      const StatementAccesses one = {reduce.node, {load}, nullptr};
+      jumps |= PatternAlong(one, lanes).contiguous > 0 && PatternAlong(one, rows).strided > 0 &&
+               PatternAlong(one, columns).strided > 0;
+    }
+    if (!jumps) continue;
+    const int columns_axis = AxisNumber(s, columns);
+    const int rows_axis = AxisNumber(s, rows);
+    const int64_t steps = Dividing(rows->range_size(), {8, 4, 2});
+    if (steps != 0) Try(s, ActionKind::kUnroll, ReduceNumber(s, rows), steps);
+    Try(s, ActionKind::kSwap, columns_axis, rows_axis);
+    return;
+  }
+}
+
 // A product reads one operand again for every row of tiles: keep its panel, packed, in cache.
 void TileCaches(Scheduler& s) {
   const RangeSets sets(s.kernel());
@@ -255,7 +293,7 @@ void DivideAmongThreads(Scheduler& s) {
 
 namespace {
 
-constexpr std::array<HeuristicStep, 8> kSteps = {{
+constexpr std::array<HeuristicStep, 9> kSteps = {{
     {"matrix-instructions", "use matrix instructions if the kernel is a product that fits",
      UseMatrixInstructions},
     {"grouped-reductions", "lanes along a reduced axis whose operands are contiguous there",
@@ -265,6 +303,7 @@ constexpr std::array<HeuristicStep, 8> kSteps = {{
      TileDotProducts},
     {"small-reductions", "unroll short reduced axes", UnrollSmallReductions},
     {"unroll-tile", "a few steps of a register tile in one pass", UnrollTiles},
+    {"stream-rows", "read rows front to back while a tile of sums stays in cache", StreamRows},
     {"cache-tile", "pack the operand that every row of tiles reads again", TileCaches},
     {"threads", "divide an outer loop among the cores", DivideAmongThreads},
 }};

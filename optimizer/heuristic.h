@@ -17,8 +17,8 @@ struct HeuristicStep {
   void (*run)(Scheduler& scheduler);
 };
 
-/// The steps, in order: matrix instructions, grouped reductions, register tile, cache tile,
-/// threads. All thresholds come from the target.
+/// The steps, in order: matrix instructions, grouped reductions, register tiles, unrolling, cache
+/// tiles, threads. All thresholds come from the target.
 std::span<const HeuristicStep> HeuristicSteps();
 
 /// Called after each step with the number of actions that it applied.

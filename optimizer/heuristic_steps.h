@@ -61,6 +61,9 @@ void TileDotProducts(Scheduler& s);
 void UnrollSmallReductions(Scheduler& s);
 /// A few steps of a register tile in one pass.
 void UnrollTiles(Scheduler& s);
+/// Moves a reduction over rows outside the columns, so that memory is read in the order in which it
+/// lies while a tile of sums stays in cache.
+void StreamRows(Scheduler& s);
 /// Packs the operand that every row of tiles reads again.
 void TileCaches(Scheduler& s);
 /// Divides an outer loop among the cores.
