@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
+#include "codegen/map_statements.h"
 #include "codegen/matrix_instructions.h"
 #include "rewrite/build.h"
 #include "rewrite/linear.h"
@@ -356,26 +357,13 @@ class StatementExpander {
 }  // namespace
 
 const UOp* Expand(UOpGraph& graph, const UOp* sink) {
-  absl::flat_hash_map<const UOp*, const UOp*> done;
-  std::vector<const UOp*> sources;
-  std::vector<const UOp*> statements;
-  for (const UOp* u : Toposort(sink)) {
-    if (!GetOpInfo(u->op).statement) continue;
-    if (u->op == Op::kStore) {
-      statements.clear();
-      StatementExpander(graph, u).Run(statements);
-      done[u] =
-          statements.size() == 1 ? statements[0] : graph.Make(Op::kBlock, kVoidType, statements);
-      continue;
-    }
-    sources.clear();
-    for (const UOp* s : u->src()) {
-      auto found = done.find(s);
-      sources.push_back(found == done.end() ? s : found->second);
-    }
-    done[u] = WithSources(graph, u, sources);
-  }
-  return done.at(sink);
+  std::vector<const UOp*> copies;
+  return MapStatements(graph, sink, [&](const UOp* u) -> const UOp* {
+    if (u->op != Op::kStore) return nullptr;
+    copies.clear();
+    StatementExpander(graph, u).Run(copies);
+    return copies.size() == 1 ? copies[0] : graph.Make(Op::kBlock, kVoidType, copies);
+  });
 }
 
 }  // namespace quern

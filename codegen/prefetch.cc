@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "codegen/access.h"
+#include "codegen/map_statements.h"
 #include "rewrite/linear.h"
 
 namespace quern {
@@ -48,22 +49,9 @@ const UOp* MarkLoop(UOpGraph& graph, const UOp* loop) {
 }  // namespace
 
 const UOp* MarkPrefetches(UOpGraph& graph, const UOp* sink) {
-  absl::flat_hash_map<const UOp*, const UOp*> done;
-  std::vector<const UOp*> sources;
-  for (const UOp* u : Toposort(sink)) {
-    if (!GetOpInfo(u->op).statement) continue;
-    if (u->op == Op::kLoop && IsInnermost(u)) {
-      done[u] = MarkLoop(graph, u);
-      continue;
-    }
-    sources.clear();
-    for (const UOp* s : u->src()) {
-      auto found = done.find(s);
-      sources.push_back(found == done.end() ? s : found->second);
-    }
-    done[u] = WithSources(graph, u, sources);
-  }
-  return done.at(sink);
+  return MapStatements(graph, sink, [&](const UOp* u) {
+    return u->op == Op::kLoop && IsInnermost(u) ? MarkLoop(graph, u) : nullptr;
+  });
 }
 
 }  // namespace quern
