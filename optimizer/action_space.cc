@@ -85,7 +85,13 @@ std::vector<Action> LegalActions(const Scheduler& scheduler) {
   std::vector<Action> legal;
   for (const Action& action : Proposals(scheduler)) {
     Scheduler trial = scheduler;
-    if (trial.Apply(action).ok()) legal.push_back(action);
+    if (!trial.Apply(action).ok()) continue;
+    // More copies than four times the registers hold take long to compile and gain nothing.
+    const bool grows = action.kind == ActionKind::kUpcast || action.kind == ActionKind::kUnroll ||
+                       action.kind == ActionKind::kGroup;
+    const Target& target = scheduler.target();
+    const int64_t most = int64_t{1} * target.vector_registers * target.vector_bytes;
+    if (!grows || trial.RegisterElements() <= most) legal.push_back(action);
   }
   return legal;
 }

@@ -91,8 +91,7 @@ absl::StatusOr<int64_t> Scheduler::FindAmount(const Action& action, const Axis& 
   return amount;
 }
 
-// The copies of the statement with the most register axes, if `axis` gave one of `amount`.
-absl::Status Scheduler::CheckRegisters(const Axis& axis, int64_t amount, AxisType type) const {
+int64_t Scheduler::RegisterElements(const UOp* range) const {
   const RangeSets sets(kernel_);
   int64_t most = 0;
   for (const UOp* u : Toposort(kernel_)) {
@@ -103,13 +102,18 @@ absl::Status Scheduler::CheckRegisters(const Axis& axis, int64_t amount, AxisTyp
     } else if (u->op == Op::kStore) {
       set = sets.Of(u);
     }
-    if ((set & sets.Bit(axis.range)) == 0) continue;
-    int64_t elements = amount;
+    if (range != nullptr && (set & sets.Bit(range)) == 0) continue;
+    int64_t elements = 1;
     for (const UOp* r : sets.Members(set)) {
       if (IsRegisterAxis(r->range_type())) elements *= r->range_size();
     }
     most = std::max(most, elements);
   }
+  return most;
+}
+
+absl::Status Scheduler::CheckRegisters(const Axis& axis, int64_t amount, AxisType type) const {
+  const int64_t most = amount * RegisterElements(axis.range);
   if (most <= kMaxRegisterElements) return absl::OkStatus();
   return absl::FailedPreconditionError(Concat("a statement would have ", most,
                                               " elements in registers (as ", AxisTypeName(type),

@@ -57,6 +57,9 @@ class Scheduler {
   /// Numbers in axes() of the axes that UNROLL, GROUP and GROUPTOP count.
   const std::vector<int>& reduce_axes() const { return reduce_axes_; }
   bool no_locals() const;
+  /// Elements, all copies together, of the statement with the most register axes among those that
+  /// depend on `range` (nullptr: among all).
+  int64_t RegisterElements(const UOp* range = nullptr) const;
 
  private:
   struct Split {
