@@ -19,7 +19,8 @@ struct Candidate {
   std::vector<Action> actions;
   std::shared_ptr<UOpGraph> graph;
   const UOp* kernel = nullptr;
-  std::string fault;  ///< for tests: "compile-error", "compile-hang", "segv", "exit", "hang"
+  /// For tests: "compile-error", "compile-hang", "segv", "exit", "hang", "refuse".
+  std::string fault;
 };
 
 /// What came of a candidate.

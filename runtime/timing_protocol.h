@@ -33,7 +33,7 @@ struct TimingRequest {
   double abort_seconds = 0;
   double min_sample_seconds = 0;  ///< kTime: short kernels run several times in one sample
   double tolerance = 0;           ///< kCompare: relative to the largest magnitude of the output
-  std::string fault;              ///< for tests: "segv", "exit", "hang"
+  std::string fault;              ///< for tests: "segv", "exit", "hang", "refuse"
 };
 
 struct TimingReply {

@@ -62,6 +62,10 @@ class Worker {
     if (request.fault == "exit") std::_Exit(1);
     if (request.fault == "hang") std::this_thread::sleep_for(std::chrono::hours(24));
     TimingReply reply;
+    if (request.fault == "refuse") {
+      reply.status = absl::ResourceExhaustedError("timing: an injected refusal to launch");
+      return reply;
+    }
     switch (request.command) {
       case TimingCommand::kSetup:
         reply.status = Setup(request);

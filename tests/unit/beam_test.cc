@@ -99,7 +99,7 @@ double Ratio(const FormulaKernel& k, const std::vector<Action>& a, const std::ve
 }
 
 TEST(BeamTest, NeverEndsSlowerThanTheHeuristic) {
-  for (int64_t size : {64, 128}) {
+  for (int64_t size : {64, 128, 512}) {
     FormulaKernel k = MatmulKernel(size, size, size);
     const std::vector<Action> heuristic = HeuristicActions(k, TwoCores());
     double best = 1e9;
@@ -130,8 +130,8 @@ TEST(BeamTest, FaultyCandidatesLose) {
   const std::vector<Action> heuristic = HeuristicActions(k, TwoCores());
   hooks.inject_fault = [&](Candidate& c) {
     if (c.actions.empty() || c.actions == heuristic) return;
-    constexpr const char* kFaults[] = {"segv", "exit", "compile-error", "hang", ""};
-    c.fault = kFaults[injected++ % 5];
+    constexpr const char* kFaults[] = {"segv", "exit", "compile-error", "hang", "refuse", ""};
+    c.fault = kFaults[injected++ % 6];
   };
   BeamOptions options = Small(2, 6);
   options.max_rounds = 1;
@@ -222,7 +222,7 @@ TEST(BeamTest, AThousandTimesTheWorkLoses) {
 
 TEST(BeamTest, WhenAllFailThereIsAnError) {
   FormulaKernel k = MatmulKernel(16, 16, 16);
-  for (const char* fault : {"segv", "exit", "compile-error"}) {
+  for (const char* fault : {"segv", "exit", "compile-error", "refuse"}) {
     SearchHooks hooks;
     hooks.inject_fault = [&](Candidate& c) { c.fault = fault; };
     const absl::StatusOr<SearchResult> result = BeamSearch(k.sink, TwoCores(), Small(), hooks);
