@@ -62,6 +62,32 @@ Value* AllLanes(IRBuilderBase& b, const Access& access, DType dtype, const Acces
   return llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b.getInt1Ty(), dtype.lanes));
 }
 
+// A store under a constant mask: plain stores of the lanes that are on. LLVM 22 turns a masked
+// store of one lane whose value was truncated into a store of the wide element (docs/decisions.md).
+void StoreSomeLanes(IRBuilderBase& b, DType dtype, const AccessValues& values, Value* value,
+                    llvm::Constant& mask) {
+  llvm::Type* element = LlvmMemoryType(b.getContext(), dtype.Scalar());
+  const Align align(static_cast<uint64_t>(std::max(1, ByteSize(dtype.scalar))));
+  for (unsigned first = 0; first < dtype.lanes;) {
+    unsigned end = first;
+    while (end < dtype.lanes && mask.getAggregateElement(end)->isOneValue()) ++end;
+    if (end == first) {
+      ++first;
+      continue;
+    }
+    Value* part = nullptr;
+    if (end - first == 1) {
+      part = b.CreateExtractElement(value, uint64_t{first});
+    } else {
+      llvm::SmallVector<int, 64> lanes;
+      for (unsigned i = first; i < end; ++i) lanes.push_back(static_cast<int>(i));
+      part = b.CreateShuffleVector(value, lanes);
+    }
+    b.CreateAlignedStore(part, b.CreateConstGEP1_64(element, values.pointer, first), align);
+    first = end;
+  }
+}
+
 }  // namespace
 
 Value* EmitLoad(IRBuilderBase& b, const Access& access, DType dtype, const AccessValues& values) {
@@ -134,7 +160,11 @@ void EmitStore(IRBuilderBase& b, const Access& access, DType dtype, const Access
   QUERN_CHECK_MSG(access.kind != Access::Kind::kSame, "a store of all lanes to one place");
   if (access.kind == Access::Kind::kStrided && access.stride == 1) {
     if (access.gate_kind == Access::Gate::kLanes) {
-      b.CreateMaskedStore(value, values.pointer, align, values.gate);
+      if (auto* mask = llvm::dyn_cast<llvm::Constant>(values.gate)) {
+        StoreSomeLanes(b, dtype, values, value, *mask);
+      } else {
+        b.CreateMaskedStore(value, values.pointer, align, values.gate);
+      }
     } else {
       b.CreateAlignedStore(value, values.pointer, align);
     }

@@ -16,6 +16,13 @@ const UOp* ThreadRangeOf(const UOp* reduce) {
   return nullptr;
 }
 
+// The loops around a nested reduction may belong to another one; in a phase of its own they are
+// loops over its results.
+AxisType AsOutput(AxisType type) {
+  if (!IsReduceAxis(type)) return type;
+  return IsRegisterAxis(type) ? AxisType::kUpcast : AxisType::kLoop;
+}
+
 // A free axis number: after all others.
 int NextAxis(const RangeSets& sets) {
   return sets.ranges().empty() ? 0 : sets.ranges().back()->range_axis() + 1;
@@ -48,7 +55,13 @@ const UOp* SplitPhases(UOpGraph& graph, const UOp* sink) {
       }
       const UOp* value = reduce->src(0);
       if (!rest.empty()) value = Reduce(graph, reduce->reduce_op(), value, rest);
-      phases.push_back(Sink(graph, {{Store(graph, partial, value)}}));
+      std::vector<const UOp*> outputs;
+      for (const UOp* r : dimensions) {
+        outputs.push_back(
+            Range(graph, r->range_size(), r->range_axis(), AsOutput(r->range_type())));
+      }
+      const UOp* store = Substitute(graph, Store(graph, partial, value), dimensions, outputs);
+      phases.push_back(Sink(graph, {{store}}));
       const UOp* again = Range(graph, threads->range_size(), NextAxis(sets), AxisType::kReduce);
       const UOp* load = Substitute(graph, Load(graph, partial), {{threads}}, {{again}});
       const UOp* combined = Reduce(graph, reduce->reduce_op(), load, {{again}});

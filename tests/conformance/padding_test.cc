@@ -98,6 +98,25 @@ TEST(PaddingTest, ReductionsAreExact) {
   std::printf("%d schedules ran, %d were refused\n", ran, refused);
 }
 
+// The end of a padded loop writes its own elements and none behind them, also when the value was
+// narrowed from wider lanes.
+TEST(PaddingTest, TheEndWritesNothingBehindIt) {
+  absl::StatusOr<std::unique_ptr<CpuDevice>> device = CpuDevice::Create();
+  ASSERT_TRUE(device.ok()) << device.status();
+  for (const char* to : {"i8", "i16", "i32"}) {
+    for (int64_t columns : {9, 17, 18, 23}) {
+      FormulaKernel k = KernelOf(Concat("y[i,j] = ", to, "(max(a[i,j],b[i,j]))"),
+                                 Concat("i=4,j=", columns), "a=u64,b=u64");
+      // Rows after columns: each row's end is written after the next row's beginning.
+      Scheduler s(*k.graph, k.sink, (*device)->target());
+      ASSERT_EQ(s.ApplyAll(*ParseActions("PADTO(1,8) UPCAST(1,8) SWAP(0,1)")), absl::OkStatus());
+      EXPECT_EQ(RunAgainstInterpreter(*k.graph, k.sink, s.kernel(), (*device)->target(), **device),
+                "")
+          << to << " " << columns;
+    }
+  }
+}
+
 // What is left when everything is degenerate.
 TEST(PaddingTest, ScalarsAndSingleElements) {
   absl::StatusOr<std::unique_ptr<CpuDevice>> device = CpuDevice::Create();

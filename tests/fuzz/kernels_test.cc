@@ -114,6 +114,20 @@ void FuzzKernels(uint64_t count, bool heuristic) {
   }
 }
 
+// Seeds that once found a fault: conversions of 16-bit floats, a tile under a wider store, an index
+// that is too hard to prove, threads in a nested reduction, a store under a constant mask.
+TEST(KernelsTest, SeedsThatFailedOnce) {
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(signal, ReportAndDie);
+  const absl::StatusOr<std::unique_ptr<CpuDevice>> device = CpuDevice::Create();
+  ASSERT_TRUE(device.ok()) << device.status();
+  KernelFuzzer fuzzer(**device);
+  for (uint64_t seed :
+       {48, 475, 710, 1674, 1859, 2311, 2683, 2950, 3789, 6536, 200482, 201216, 202556}) {
+    EXPECT_EQ(fuzzer.Run(seed, /*heuristic=*/false), "");
+  }
+  EXPECT_EQ(fuzzer.Run(407, /*heuristic=*/true), "");
+}
+
 TEST(KernelsTest, RandomActions) { FuzzKernels(2000, false); }
 
 TEST(KernelsTest, HeuristicActions) { FuzzKernels(500, true); }
