@@ -3,8 +3,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <initializer_list>
 #include <string_view>
 
 #include "bench/suite/peer.h"
@@ -79,17 +81,49 @@ bool HasAvx512() {
 #endif
 }
 
+bool HasAvx2() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return false;
+#endif
+}
+
+// A core type of OpenBLAS that uses the vectors of this machine, if `detected`, its own choice,
+// does not: it takes processors that are newer than itself for ones of 2004.
+const char* BetterCoreType(std::string_view detected) {
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::ranges::find(names, detected) != names.end();
+  };
+  if (HasAvx512() && !is_one_of({"SkylakeX", "Cooperlake", "SapphireRapids"})) return "SkylakeX";
+  if (HasAvx2() && !HasAvx512() && !is_one_of({"Haswell", "Zen", "Excavator"})) return "Haswell";
+  return nullptr;
+}
+
+// Opens OpenBLAS with the core type that fits the machine. It reads the type when it is loaded.
+void* OpenOpenBlas(Peer& peer) {
+  constexpr const char* kFile = "libopenblas.so.0";
+  unsetenv("OPENBLAS_CORETYPE");
+  void* library = Open(peer, kFile);
+  if (library == nullptr) return nullptr;
+  const auto core = Find<const char* (*)()>(library, "openblas_get_corename");
+  const char* better = core == nullptr ? nullptr : BetterCoreType(core());
+  if (better == nullptr) return library;
+  setenv("OPENBLAS_CORETYPE", better, 1);
+  dlclose(library);
+  return Open(peer, kFile);
+}
+
 }  // namespace
 
 Peer OpenBlasPeer() {
   Peer peer;
   peer.name = "OpenBLAS";
-  // Read when the library is loaded. A limit to a safe core type would halve it; its results are
+  // Read when the library is loaded. Limits of the environment would halve it; its results are
   // checked here. Idle threads that wait actively for long would disturb whoever is timed next.
-  unsetenv("OPENBLAS_CORETYPE");
   unsetenv("OPENBLAS_L2_SIZE");
   setenv("OPENBLAS_THREAD_TIMEOUT", "20", 1);
-  void* library = Open(peer, "libopenblas.so.0");
+  void* library = OpenOpenBlas(peer);
   if (library == nullptr) return peer;
   const auto set_threads = Find<void (*)(int)>(library, "openblas_set_num_threads");
   const auto core = Find<const char* (*)()>(library, "openblas_get_corename");

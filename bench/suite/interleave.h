@@ -7,12 +7,13 @@
 namespace quern {
 
 /// Seconds of single calls, by candidate. All take turns in random order, so that they meet the
-/// same state of the machine, and rest before each turn, so that the threads of the one before have
-/// gone to sleep. A turn is an untimed call, to warm caches and threads, and a timed sample of as
-/// many calls as make it long enough to be measured. Each candidate gets about `seconds` of
+/// same state of the machine, and rest before each turn until the threads of the one before have
+/// gone to sleep. A turn is untimed calls, to warm caches and, with more than one of `threads`, to
+/// let them find their cores, and a timed sample of as many calls as make it long enough to be
+/// measured. Each candidate gets about `seconds` of
 /// samples.
 std::vector<std::vector<double>> TimeInterleaved(const std::vector<std::function<void()>>& calls,
-                                                 double seconds);
+                                                 int threads, double seconds);
 
 }  // namespace quern
 

@@ -108,7 +108,7 @@ absl::StatusOr<Row> MeasureRow(const Workload& workload, int threads,
   for (const Contender& c : contenders) {
     if (c.timing.ok()) calls.push_back(c.call);
   }
-  const std::vector<std::vector<double>> samples = TimeInterleaved(calls, options.seconds);
+  const std::vector<std::vector<double>> samples = TimeInterleaved(calls, threads, options.seconds);
   Row row{.workload = workload,
           .threads = threads,
           .timings = {},
