@@ -3,9 +3,6 @@
 #include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/Support/TargetSelect.h>
-#include <tbb/parallel_for.h>
-#include <tbb/partitioner.h>
-#include <tbb/task_arena.h>
 
 #include <atomic>
 #include <mutex>
@@ -14,6 +11,7 @@
 #include "rewrite/concat.h"
 #include "runtime/aligned_memory.h"
 #include "runtime/cpu_target.h"
+#include "runtime/thread_team.h"
 
 namespace quern {
 namespace {
@@ -34,8 +32,8 @@ struct Workspace {
 class LoadedKernel : public CpuKernel {
  public:
   LoadedKernel(KernelImage image, llvm::orc::LLJIT& jit, llvm::orc::JITDylib& library,
-               tbb::task_arena& arena)
-      : image_(std::move(image)), jit_(jit), library_(library), arena_(arena) {}
+               ThreadTeam& team)
+      : image_(std::move(image)), jit_(jit), library_(library), team_(team) {}
 
   ~LoadedKernel() override {
     llvm::consumeError(jit_.getExecutionSession().removeJITDylib(library_));
@@ -129,18 +127,14 @@ class LoadedKernel : public CpuKernel {
       return;
     }
     const int64_t stride = ScratchStride(phase);
-    arena_.execute([&] {
-      tbb::parallel_for(
-          int64_t{0}, phase.threads,
-          [&](int64_t thread) { function(params, scratch + thread * stride, thread); },
-          tbb::static_partitioner());
-    });
+    team_.Run(phase.threads,
+              [&](int64_t thread) { function(params, scratch + thread * stride, thread); });
   }
 
   KernelImage image_;
   llvm::orc::LLJIT& jit_;
   llvm::orc::JITDylib& library_;
-  tbb::task_arena& arena_;
+  ThreadTeam& team_;
   std::vector<Function> functions_;
   std::unique_ptr<Workspace> first_;
   std::atomic<bool> first_busy_{false};
@@ -151,7 +145,7 @@ class LoadedKernel : public CpuKernel {
 class HostDevice : public CpuDevice {
  public:
   HostDevice(Target target, std::unique_ptr<llvm::orc::LLJIT> jit)
-      : target_(std::move(target)), jit_(std::move(jit)), arena_(target_.cores) {}
+      : target_(std::move(target)), jit_(std::move(jit)), team_(target_.cores) {}
 
   const Target& target() const override { return target_; }
 
@@ -167,7 +161,7 @@ class HostDevice : public CpuDevice {
     if (llvm::Error error = jit_->addObjectFile(*library, std::move(object))) {
       return FromLlvm(std::move(error), "load: object file");
     }
-    auto kernel = std::make_unique<LoadedKernel>(std::move(image), *jit_, *library, arena_);
+    auto kernel = std::make_unique<LoadedKernel>(std::move(image), *jit_, *library, team_);
     if (absl::Status status = kernel->Initialize(); !status.ok()) return status;
     return kernel;
   }
@@ -175,7 +169,7 @@ class HostDevice : public CpuDevice {
  private:
   Target target_;
   std::unique_ptr<llvm::orc::LLJIT> jit_;
-  tbb::task_arena arena_;
+  ThreadTeam team_;
   std::atomic<int64_t> next_library_{0};
 };
 
