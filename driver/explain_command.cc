@@ -16,6 +16,7 @@
 #include "optimizer/heuristic.h"
 #include "optimizer/scheduler.h"
 #include "rewrite/concat.h"
+#include "rewrite/merge_loops.h"
 #include "rewrite/pseudo_code.h"
 #include "rewrite/simplify.h"
 #include "rewrite/text.h"
@@ -145,8 +146,9 @@ absl::Status ChooseActions(const ExplainOptions& options, const PrepareConfig& c
 
 absl::Status CheckPassNames(const ExplainOptions& options) {
   for (const std::string& name : options.passes) {
-    std::string known = "kernel heuristic schedule";
-    bool found = name == "kernel" || name == "heuristic" || name == "schedule";
+    std::string known = "kernel merged-loops heuristic schedule";
+    bool found = name == "kernel" || name == "merged-loops" || name == "heuristic" ||
+                 name == "schedule";
     for (const Pass& p : LoweringPasses()) {
       Append(known, " ", p.name);
       found = found || p.name == name;
@@ -174,6 +176,13 @@ absl::Status ExplainKernel(const ExplainOptions& options, const PrepareConfig& c
   simplify.observer = &counter;
   if (config.rewrite_limit) simplify.rewrite_limit = *config.rewrite_limit;
   sink = Simplify(graph, sink, simplify);
+  if (config.strategy.As<OptStrategy::NoOpt>() == nullptr) {
+    const UOp* merged = MergeLoops(graph, sink);
+    if (merged != sink && Selected(options, "merged-loops")) {
+      out.Section("merged-loops", "neighbouring loops that are walked as one", out.Show(merged));
+    }
+    sink = merged;
+  }
 
   Scheduler scheduler(graph, sink, target);
   if (absl::Status s = ChooseActions(options, config, scheduler, out); !s.ok()) return s;

@@ -5,6 +5,7 @@
 #include "optimizer/heuristic.h"
 #include "optimizer/scheduler.h"
 #include "rewrite/concat.h"
+#include "rewrite/merge_loops.h"
 #include "rewrite/simplify.h"
 #include "rewrite/verify.h"
 #include "runtime/cpu_target.h"
@@ -109,7 +110,11 @@ absl::StatusOr<PreparedKernel> PrepareKernel(const UOp* kernel, const PrepareCon
   report.strategy = context.config.strategy.Describe();
   UOpGraph graph;
   const Target& target = context.device.target();
-  Scheduler scheduler(graph, graph.Import(kernel), target);
+  kernel = graph.Import(kernel);
+  if (context.config.strategy.As<OptStrategy::NoOpt>() == nullptr) {
+    kernel = MergeLoops(graph, kernel);
+  }
+  Scheduler scheduler(graph, kernel, target);
   if (absl::Status s = Schedule(kernel, context, scheduler, report); !s.ok()) return s;
   report.actions = scheduler.actions();
 
