@@ -67,8 +67,8 @@ void* Open(Peer& peer, const char* file) {
     peer.details = Concat(file, " has no CBLAS interface");
     return nullptr;
   }
-  peer.bind = [=](const Workload& w, const Buffers& buffers, int threads) {
-    return BindBlas(sgemm, sgemv, w, buffers);
+  peer.bind = [=, name = peer.name](const Workload& w, const Buffers& buffers, int threads) {
+    return Peer::Single(name, BindBlas(sgemm, sgemv, w, buffers));
   };
   return library;
 }

@@ -64,7 +64,7 @@ std::function<void()> Product(const Workload& w, const Buffers& buffers, int thr
     };
   }
   // Its own threads need OpenMP; parts of the longer side are what those would do.
-  if (w.flops() < 4e6) threads = 1;
+  if (w.flops < 4e6) threads = 1;
   if (w.m >= w.n) {
     return [=] {
       InParallel(threads, w.m, 16, [&](int64_t begin, int64_t end) {
@@ -92,12 +92,16 @@ std::function<void()> Other(const Workload& w, const Buffers& buffers, int threa
       });
     };
   }
+  if (w.is_dense()) return {};
   const float* x = buffers.Get("X");
-  float* to = buffers.Get(w.output());
+  float* to = buffers.Get(w.output);
   switch (w.kind) {
     case WorkloadKind::kSum:
       if (threads > 1) return {};
       return [=] { *to = Vector(x, w.m).sum(); };
+    case WorkloadKind::kNorm:
+      if (threads > 1) return {};
+      return [=] { *to = Vector(x, w.m * w.n).norm(); };
     case WorkloadKind::kRowSum:
       return [=] {
         InParallel(threads, w.m, 16, [&](int64_t begin, int64_t end) {
@@ -144,9 +148,10 @@ Peer EigenPeer() {
                         EIGEN_MINOR_VERSION, ", ", Eigen::SimdInstructionSetsInUse());
   peer.found = true;
   peer.set_threads = [](int) {};
-  peer.bind = [](const Workload& w, const Buffers& buffers, int threads) -> std::function<void()> {
-    if (!w.is_product()) return Other(w, buffers, threads);
-    return w.dtype == "f32" ? Product(w, buffers, threads) : std::function<void()>();
+  peer.bind = [name = peer.name](const Workload& w, const Buffers& buffers, int threads) {
+    if (!w.is_product()) return Peer::Single(name, Other(w, buffers, threads));
+    if (w.dtype != "f32") return std::vector<PeerCall>();
+    return Peer::Single(name, Product(w, buffers, threads));
   };
   return peer;
 }

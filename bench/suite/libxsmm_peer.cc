@@ -47,7 +47,9 @@ Peer LibxsmmPeer() {
   peer.details = Concat("version ", LIBXSMM_VERSION, ", ", libxsmm_get_target_arch());
   peer.found = true;
   peer.set_threads = [](int) {};
-  peer.bind = BindSmall;
+  peer.bind = [name = peer.name](const Workload& w, const Buffers& buffers, int threads) {
+    return Peer::Single(name, BindSmall(w, buffers, threads));
+  };
   return peer;
 }
 

@@ -49,13 +49,16 @@ absl::StatusOr<std::function<void()>> BindQuern(const Program& program, const Te
 struct Contender {
   Timing timing;
   std::function<void()> call;
+  std::function<void()> finish;  ///< after `call`, before the result is read; may be empty
 };
 
 // Runs once on poisoned output, so that what is not written is seen, too.
 void Check(Contender& contender, const Workload& workload, const Buffers& buffers) {
   PoisonOutput(workload, buffers);
   contender.call();
-  contender.timing.check = CheckOutput(workload, buffers, contender.timing.is_peer);
+  if (contender.finish) contender.finish();
+  const bool bare = contender.timing.is_peer && contender.timing.footing != Footing::kFused;
+  contender.timing.check = CheckOutput(workload, buffers, bare);
 }
 
 }  // namespace
@@ -95,13 +98,16 @@ absl::StatusOr<Row> MeasureRow(const Workload& workload, int threads,
   for (const Peer& peer : peers) {
     if (!peer.found) continue;
     peer.set_threads(threads);
-    Contender contender;
-    contender.timing.name = peer.name;
-    contender.timing.is_peer = true;
-    contender.call = peer.bind(workload, buffers, threads);
-    if (!contender.call) continue;
-    Check(contender, workload, buffers);
-    contenders.push_back(std::move(contender));
+    for (PeerCall& way : peer.bind(workload, buffers, threads)) {
+      Contender contender;
+      contender.timing.name = std::move(way.name);
+      contender.timing.is_peer = true;
+      contender.timing.footing = way.footing;
+      contender.call = std::move(way.call);
+      contender.finish = std::move(way.finish);
+      Check(contender, workload, buffers);
+      contenders.push_back(std::move(contender));
+    }
   }
 
   std::vector<std::function<void()>> calls;

@@ -28,7 +28,8 @@ struct Limits {
 struct Timing {
   std::string name;
   bool is_peer = false;
-  std::string check;  ///< "ok", or what is wrong: then there is no time
+  Footing footing = Footing::kPlain;  ///< of a peer
+  std::string check;                  ///< "ok", or what is wrong: then there is no time
   double median = 0;
   double low = 0, high = 0;  ///< the quarters of the samples lie below and above
 

@@ -46,6 +46,17 @@ void LayerNormRow(const float* x, const float* g, const float* b, float* y, int6
   for (int64_t j = 0; j < n; ++j) y[j] = (x[j] - mean) * scale * g[j] + b[j];
 }
 
+float SumOfSquares(const float* x, int64_t count) {
+  float sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += x[i] * x[i];
+  return sum;
+}
+
+void RmsNormRow(const float* x, const float* g, float* y, int64_t n) {
+  const float scale = 1 / std::sqrt(SumOfSquares(x, n) / static_cast<float>(n) + 0.00001f);
+  for (int64_t j = 0; j < n; ++j) y[j] = x[j] * scale * g[j];
+}
+
 // In blocks, as anybody would write it who has tried it once without.
 void Transpose(const float* x, float* y, int64_t m, int64_t n, int64_t begin, int64_t end) {
   constexpr int64_t kBlock = 16;
@@ -79,35 +90,41 @@ void Product(const Workload& w, const float* a, const float* b, float* c, int64_
 
 std::function<void()> BindProduct(const Workload& w, const Buffers& buffers, int threads) {
   // Beyond small sizes these loops only show how slow they are.
-  const bool small = w.flops() < 1e8;
+  const bool small = w.flops < 1e8;
   if (w.dtype != "f32" || w.batch > 1 || w.transposed_a || w.transposed_b || !small) return {};
   const float* a = buffers.Get("A");
   const float* b = buffers.Get("B");
   float* c = buffers.Get("C");
-  if (w.flops() < 1e6) threads = 1;
+  if (w.flops < 1e6) threads = 1;
   return [=] {
     InParallel(threads, w.m, 1,
                [&](int64_t begin, int64_t end) { Product(w, a, b, c, begin, end); });
   };
 }
 
+// `sum` of each thread's part, added.
+template <typename Sum>
+float InParts(const Sum& sum, const float* x, int64_t count, int threads) {
+  // One cell per part, a cache line apart.
+  constexpr int64_t kApart = 16;
+  std::vector<float> parts(threads * kApart);
+  const int64_t share = (count + threads - 1) / threads;
+  InParallel(threads, threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      parts[p * kApart] = sum(x + p * share, std::min(share, count - p * share));
+    }
+  });
+  return SumOf(parts.data(), threads * kApart);
+}
+
 std::function<void()> BindRows(const Workload& w, const Buffers& buffers, int threads) {
   const float* x = buffers.Get("X");
-  float* y = buffers.Get(w.output());
+  float* y = buffers.Get(w.output);
   switch (w.kind) {
     case WorkloadKind::kSum:
-      return [=] {
-        // One cell per part, a cache line apart.
-        constexpr int64_t kApart = 16;
-        std::vector<float> parts(threads * kApart);
-        const int64_t share = (w.m + threads - 1) / threads;
-        InParallel(threads, threads, 1, [&](int64_t begin, int64_t end) {
-          for (int64_t p = begin; p < end; ++p) {
-            parts[p * kApart] = SumOf(x + p * share, std::min(share, w.m - p * share));
-          }
-        });
-        *y = SumOf(parts.data(), threads * kApart);
-      };
+      return [=] { *y = InParts(SumOf, x, w.m, threads); };
+    case WorkloadKind::kNorm:
+      return [=] { *y = std::sqrt(InParts(SumOfSquares, x, w.m * w.n, threads)); };
     case WorkloadKind::kRowSum:
       return [=] {
         InParallel(threads, w.m, 16, [&](int64_t begin, int64_t end) {
@@ -134,6 +151,14 @@ std::function<void()> BindRows(const Workload& w, const Buffers& buffers, int th
         });
       };
     }
+    case WorkloadKind::kRmsNorm: {
+      const float* g = buffers.Get("g");
+      return [=] {
+        InParallel(threads, w.m, 1, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) RmsNormRow(x + i * w.n, g, y + i * w.n, w.n);
+        });
+      };
+    }
     case WorkloadKind::kTranspose:
       return [=] {
         InParallel(threads, w.n, 16,
@@ -141,6 +166,25 @@ std::function<void()> BindRows(const Workload& w, const Buffers& buffers, int th
       };
     default:
       return {};
+  }
+}
+
+std::function<void()> Bind(const Workload& w, const Buffers& buffers, int threads) {
+  switch (w.kind) {
+    case WorkloadKind::kGemm:
+      return BindProduct(w, buffers, threads);
+    case WorkloadKind::kConvolution:
+      return PlainConvolution(w, buffers, threads);
+    case WorkloadKind::kAttention:
+      return {};
+    case WorkloadKind::kMulAdd:
+      return [=, a = buffers.Get("A"), b = buffers.Get("B"), c = buffers.Get("C"),
+              y = buffers.Get("Y")] {
+        InParallel(threads, w.m, 16,
+                   [&](int64_t begin, int64_t end) { MulAdd(a, b, c, y, begin, end); });
+      };
+    default:
+      return BindRows(w, buffers, threads);
   }
 }
 
@@ -152,14 +196,8 @@ Peer PlainLoopsPeer() {
   peer.details = "-O3 -march=native -ffast-math, " __VERSION__;
   peer.found = true;
   peer.set_threads = [](int) {};
-  peer.bind = [](const Workload& w, const Buffers& buffers, int threads) -> std::function<void()> {
-    if (w.is_product()) return BindProduct(w, buffers, threads);
-    if (w.kind != WorkloadKind::kMulAdd) return BindRows(w, buffers, threads);
-    return [=, a = buffers.Get("A"), b = buffers.Get("B"), c = buffers.Get("C"),
-            y = buffers.Get("Y")] {
-      InParallel(threads, w.m, 16,
-                 [&](int64_t begin, int64_t end) { MulAdd(a, b, c, y, begin, end); });
-    };
+  peer.bind = [name = peer.name](const Workload& w, const Buffers& buffers, int threads) {
+    return Peer::Single(name, Bind(w, buffers, threads));
   };
   return peer;
 }

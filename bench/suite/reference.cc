@@ -7,57 +7,33 @@
 #include <random>
 #include <vector>
 
+#include "bench/suite/reference_sampling.h"
 #include "rewrite/concat.h"
 #include "runtime/random_data.h"
 
 namespace quern {
 namespace {
 
-constexpr double kEpsilon = 0x1p-24;  // half an f32 unit in the last place, relative
 constexpr double kSmallWork = 1 << 24;
 constexpr int64_t kGrid = 48;
-
-struct Expected {
-  double value = 0;
-  double tolerance = 0;
-};
-
-// A sum in f32 of `terms` terms: rounding errors walk at random in the size of the partial sums,
-// which itself is that of a random walk for data around zero.
-double SumTolerance(double terms, double squares) {
-  return kEpsilon * (8 + 4 * std::sqrt(terms)) * std::sqrt(squares);
-}
-
-int64_t OutputElements(const Workload& w) {
-  switch (w.kind) {
-    case WorkloadKind::kSum:
-      return 1;
-    case WorkloadKind::kRowSum:
-      return w.m;
-    case WorkloadKind::kColumnSum:
-      return w.n;
-    default:
-      return w.m * w.n * w.batch;
-  }
-}
 
 ScalarType OutputType(const Workload& w) {
   return w.dtype == "u8s8" ? ScalarType::kI32 : ScalarType::kF32;
 }
 
-// All of 0..size-1, or kGrid of them with both ends.
-std::vector<int64_t> Chosen(int64_t size, bool all) {
-  std::vector<int64_t> chosen;
-  if (all || size <= kGrid) {
-    for (int64_t i = 0; i < size; ++i) chosen.push_back(i);
-    return chosen;
+// Turns what a product must be into what its tail makes of it.
+void AddTail(const Workload& w, const Buffers& buffers, int64_t i, int64_t j, Expected& expected) {
+  if (w.tail == Tail::kRelu) expected.value = std::max(expected.value, 0.0);
+  if (w.tail == Tail::kBiasGelu) {
+    const double x = expected.value + buffers.Get("b")[j];
+    expected.value = 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+    expected.tolerance = 2 * expected.tolerance + 8 * kEpsilon * (1 + std::abs(x));
   }
-  std::mt19937_64 random(static_cast<uint64_t>(size));
-  chosen = {0, 1, size - 2, size - 1};
-  while (static_cast<int64_t>(chosen.size()) < kGrid) {
-    chosen.push_back(static_cast<int64_t>(random() % static_cast<uint64_t>(size)));
+  if (w.tail == Tail::kBiasResidual) {
+    const double added = static_cast<double>(buffers.Get("b")[j]) + buffers.Get("R")[i * w.n + j];
+    expected.value += added;
+    expected.tolerance += 4 * kEpsilon * (std::abs(expected.value) + std::abs(added));
   }
-  return chosen;
 }
 
 Expected Product(const Workload& w, const Buffers& buffers, int64_t b, int64_t i, int64_t j,
@@ -78,24 +54,14 @@ Expected Product(const Workload& w, const Buffers& buffers, int64_t b, int64_t i
   }
   if (w.dtype == "u8s8") return {sum, 0};
   Expected expected{sum, SumTolerance(static_cast<double>(w.k), squares)};
-  if (w.bias_gelu && !bare) {
-    const double x = sum + buffers.Get("b")[j];
-    expected.value = 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
-    expected.tolerance = 2 * expected.tolerance + 8 * kEpsilon * (1 + std::abs(x));
-  }
+  if (!bare) AddTail(w, buffers, i, j, expected);
   return expected;
 }
 
-std::string Compare(const Workload& w, const Buffers& buffers, int64_t at,
-                    const Expected& expected) {
-  const double got = ElementAsDouble(OutputType(w), buffers.Get<void>(w.output()), at);
-  if (std::abs(got - expected.value) <= expected.tolerance) return "";
-  return Concat("element ", at, " is ", got, ", not ", expected.value);
-}
-
 std::string CheckProduct(const Workload& w, const Buffers& buffers, bool bare) {
-  const bool all = w.flops() <= 2 * kSmallWork;
-  const std::vector<int64_t> rows = Chosen(w.m, all), columns = Chosen(w.n, all);
+  const bool all = w.flops <= 2 * kSmallWork;
+  const std::vector<int64_t> rows = Chosen(w.m, all ? w.m : kGrid);
+  const std::vector<int64_t> columns = Chosen(w.n, all ? w.n : kGrid);
   for (int64_t b = 0; b < w.batch; ++b) {
     for (int64_t i : rows) {
       for (int64_t j : columns) {
@@ -130,6 +96,16 @@ std::vector<Expected> Row(const Workload& w, const Buffers& buffers, int64_t i) 
     for (Expected& e : row) e = {e.value / sum, 64 * kEpsilon * e.value / sum};
     return row;
   }
+  if (w.kind == WorkloadKind::kRmsNorm) {
+    double square = 0;
+    for (int64_t j = 0; j < w.n; ++j) square += static_cast<double>(x[j]) * x[j];
+    const double scale = 1 / std::sqrt(square / static_cast<double>(w.n) + 0.00001);
+    for (int64_t j = 0; j < w.n; ++j) {
+      const double scaled = x[j] * scale * buffers.Get("g")[j];
+      row[j] = {scaled, 64 * kEpsilon * std::abs(scaled)};
+    }
+    return row;
+  }
   double mean = 0, variance = 0;
   for (int64_t j = 0; j < w.n; ++j) mean += x[j];
   mean /= static_cast<double>(w.n);
@@ -140,6 +116,14 @@ std::vector<Expected> Row(const Workload& w, const Buffers& buffers, int64_t i) 
     row[j] = {scaled + buffers.Get("b")[j], 64 * kEpsilon * (1 + std::abs(scaled))};
   }
   return row;
+}
+
+// The root of the sum of squares. Partial sums only grow, so that errors walk in steps of its size.
+Expected Norm(const float* x, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(x[i]) * x[i];
+  const double root = std::sqrt(sum);
+  return {root, kEpsilon * (8 + 4 * std::sqrt(static_cast<double>(count))) * root};
 }
 
 std::string CheckElementwise(const Workload& w, const Buffers& buffers) {
@@ -159,18 +143,20 @@ std::string CheckRest(const Workload& w, const Buffers& buffers) {
   std::string wrong;
   if (w.kind == WorkloadKind::kSum) {
     wrong = Compare(w, buffers, 0, Sum(x, w.m, 1));
+  } else if (w.kind == WorkloadKind::kNorm) {
+    wrong = Compare(w, buffers, 0, Norm(x, w.m * w.n));
   } else if (w.kind == WorkloadKind::kColumnSum) {
-    for (int64_t j : Chosen(w.n, false)) {
+    for (int64_t j : Chosen(w.n, kGrid)) {
       if (wrong.empty()) wrong = Compare(w, buffers, j, Sum(x + j, w.m, w.n));
     }
   } else if (w.kind == WorkloadKind::kTranspose) {
-    for (int64_t i : Chosen(w.m, false)) {
+    for (int64_t i : Chosen(w.m, kGrid)) {
       for (int64_t j = 0; j < w.n && wrong.empty(); ++j) {
         wrong = Compare(w, buffers, i * w.n + j, {x[j * w.m + i], 0});
       }
     }
   } else {
-    for (int64_t i : Chosen(w.m, false)) {
+    for (int64_t i : Chosen(w.m, kGrid)) {
       if (w.kind == WorkloadKind::kRowSum) {
         if (wrong.empty()) wrong = Compare(w, buffers, i, Sum(x + i * w.n, w.n, 1));
         continue;
@@ -186,19 +172,52 @@ std::string CheckRest(const Workload& w, const Buffers& buffers) {
 
 }  // namespace
 
+double SumTolerance(double terms, double squares) {
+  return kEpsilon * (8 + 4 * std::sqrt(terms)) * std::sqrt(squares);
+}
+
+std::vector<int64_t> Chosen(int64_t size, int64_t grid) {
+  std::vector<int64_t> chosen;
+  if (size <= grid) {
+    for (int64_t i = 0; i < size; ++i) chosen.push_back(i);
+    return chosen;
+  }
+  std::mt19937_64 random(static_cast<uint64_t>(size));
+  chosen = {0, 1, size - 2, size - 1};
+  while (static_cast<int64_t>(chosen.size()) < grid) {
+    chosen.push_back(static_cast<int64_t>(random() % static_cast<uint64_t>(size)));
+  }
+  return chosen;
+}
+
+std::string Compare(const Workload& w, const Buffers& buffers, int64_t at,
+                    const Expected& expected) {
+  const double got = ElementAsDouble(OutputType(w), buffers.Get<void>(w.output), at);
+  if (std::abs(got - expected.value) <= expected.tolerance) return "";
+  return Concat("element ", at, " is ", got, ", not ", expected.value);
+}
+
 std::string CheckOutput(const Workload& workload, const Buffers& buffers, bool bare) {
   if (OutputType(workload) == ScalarType::kF32) {
-    const float* output = buffers.Get(workload.output());
-    for (int64_t i = 0; i < OutputElements(workload); ++i) {
+    const float* output = buffers.Get(workload.output);
+    for (int64_t i = 0; i < workload.output_elements; ++i) {
       if (!std::isfinite(output[i])) return Concat("element ", i, " is not a number");
     }
   }
-  return workload.is_product() ? CheckProduct(workload, buffers, bare)
-                               : CheckRest(workload, buffers);
+  switch (workload.kind) {
+    case WorkloadKind::kGemm:
+      return CheckProduct(workload, buffers, bare);
+    case WorkloadKind::kConvolution:
+      return CheckConvolution(workload, buffers);
+    case WorkloadKind::kAttention:
+      return CheckAttention(workload, buffers);
+    default:
+      return CheckRest(workload, buffers);
+  }
 }
 
 void PoisonOutput(const Workload& workload, const Buffers& buffers) {
-  FillPoison(OutputType(workload), OutputElements(workload), buffers.Get<void>(workload.output()));
+  FillPoison(OutputType(workload), workload.output_elements, buffers.Get<void>(workload.output));
 }
 
 }  // namespace quern

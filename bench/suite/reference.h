@@ -9,8 +9,8 @@ namespace quern {
 
 /// Compares the output in `buffers` with the formula computed in double precision: every element of
 /// small outputs; of large ones whether each is a number, and the values at a grid of rows and
-/// columns with all borders. `bare` leaves bias and GELU out, as the peers do. "ok", or the first
-/// element that is wrong.
+/// columns with all borders. `bare` leaves the tail of a product out, as most peers do. "ok", or
+/// the first element that is wrong.
 std::string CheckOutput(const Workload& workload, const Buffers& buffers, bool bare);
 
 /// Fills the output with what CheckOutput refuses.

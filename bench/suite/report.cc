@@ -20,24 +20,30 @@ struct Bound {
 
 Bound BoundOf(const Workload& w, const Limits& limits, double seconds) {
   Bound bound;
-  if (w.is_product()) {
-    bound.flops = w.bytes() <= kCachedBytes || w.flops() / limits.flops >= w.bytes() / limits.bytes;
-  } else {
-    bound.flops = false;
-  }
+  bound.flops =
+      w.is_dense() && (w.bytes <= kCachedBytes || w.flops / limits.flops >= w.bytes / limits.bytes);
   if (seconds <= 0) return bound;
-  bound.rate = (bound.flops ? w.flops() : w.bytes()) / seconds;
+  bound.rate = (bound.flops ? w.flops : w.bytes) / seconds;
   bound.fraction = bound.rate / (bound.flops ? limits.flops : limits.bytes);
   return bound;
 }
 
-const Timing* BestPeer(const Row& row) {
+const Timing* BestPeer(const Row& row, Footing footing) {
   const Timing* best = nullptr;
   for (const Timing& t : row.timings) {
-    if (t.is_peer && t.ok() && (best == nullptr || t.median < best->median)) best = &t;
+    if (!t.is_peer || !t.ok() || t.footing != footing) continue;
+    if (best == nullptr || t.median < best->median) best = &t;
   }
   return best;
 }
+
+// Ratios to peers that do not start from, or do not come to, the same as Quern.
+struct OtherFooting {
+  Footing footing;
+  const char* name;
+};
+constexpr OtherFooting kOtherFootings[] = {
+    {Footing::kPacked, "packed"}, {Footing::kOwnLayout, "own_layout"}, {Footing::kFused, "fused"}};
 
 std::string ReadableTime(double seconds) {
   char text[32];
@@ -52,26 +58,30 @@ std::string ReadableTime(double seconds) {
 }  // namespace
 
 void PrintHeader() {
-  std::printf("%-24s %2s %-10s %12s %7s %15s %7s %-9s %6s\n", "workload", "th", "variant", "median",
-              "spread", "rate", "bound", "best peer", "ratio");
+  std::printf("%-34s %2s %-10s %12s %7s %15s %7s %-13s %6s\n", "workload", "th", "variant",
+              "median", "spread", "rate", "bound", "best peer", "ratio");
 }
 
 void PrintRow(const Row& row, const Limits& limits) {
   const Workload& w = row.workload;
-  const Timing* peer = BestPeer(row);
+  const Timing* peer = BestPeer(row, Footing::kPlain);
   for (const Timing& t : row.timings) {
     if (t.is_peer) continue;
     if (!t.ok()) {
-      std::printf("%-24s %2d %-10s WRONG: %s\n", w.name.c_str(), row.threads, t.name.c_str(),
+      std::printf("%-34s %2d %-10s WRONG: %s\n", w.name.c_str(), row.threads, t.name.c_str(),
                   t.check.c_str());
       continue;
     }
     const Bound bound = BoundOf(w, limits, t.median);
-    std::printf("%-24s %2d %-10s %12s %6.1f%% %8.1f %-6s %6.1f%% %-9s", w.name.c_str(), row.threads,
-                t.name.c_str(), ReadableTime(t.median).c_str(), (t.high - t.low) / t.median * 100,
-                bound.rate * 1e-9, bound.flops ? "GFLOP" : "GB", bound.fraction * 100,
-                peer == nullptr ? "none" : peer->name.c_str());
+    std::printf("%-34s %2d %-10s %12s %6.1f%% %8.1f %-6s %6.1f%% %-13s", w.name.c_str(),
+                row.threads, t.name.c_str(), ReadableTime(t.median).c_str(),
+                (t.high - t.low) / t.median * 100, bound.rate * 1e-9, bound.flops ? "GFLOP" : "GB",
+                bound.fraction * 100, peer == nullptr ? "none" : peer->name.c_str());
     if (peer != nullptr) std::printf(" %6.3f", peer->median / t.median);
+    for (const OtherFooting& other : kOtherFootings) {
+      const Timing* best = BestPeer(row, other.footing);
+      if (best != nullptr) std::printf("  %s %.3f", other.name, best->median / t.median);
+    }
     std::printf("%s\n", row.kernels > 1 ? Concat("  (", row.kernels, " kernels)").c_str() : "");
   }
   std::string peers;
@@ -91,7 +101,7 @@ void PrintRow(const Row& row, const Limits& limits) {
 
 void AppendJson(const Row& row, const Limits& limits, nlohmann::json& rows) {
   const Workload& w = row.workload;
-  const Timing* peer = BestPeer(row);
+  const Timing* peer = BestPeer(row, Footing::kPlain);
   nlohmann::json peers = nlohmann::json::object();
   for (const Timing& t : row.timings) {
     if (!t.is_peer) continue;
@@ -122,6 +132,11 @@ void AppendJson(const Row& row, const Limits& limits, nlohmann::json& rows) {
       object["best_peer"] = peer->name;
       object["peer_seconds"] = peer->median;
       if (t.ok()) object["ratio_to_best_peer"] = peer->median / t.median;
+    }
+    for (const OtherFooting& other : kOtherFootings) {
+      const Timing* best = BestPeer(row, other.footing);
+      if (best == nullptr || !t.ok()) continue;
+      object[Concat("ratio_to_", other.name)] = best->median / t.median;
     }
     rows.push_back(std::move(object));
   }
