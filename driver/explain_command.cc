@@ -147,8 +147,8 @@ absl::Status ChooseActions(const ExplainOptions& options, const PrepareConfig& c
 absl::Status CheckPassNames(const ExplainOptions& options) {
   for (const std::string& name : options.passes) {
     std::string known = "kernel merged-loops heuristic schedule";
-    bool found = name == "kernel" || name == "merged-loops" || name == "heuristic" ||
-                 name == "schedule";
+    bool found =
+        name == "kernel" || name == "merged-loops" || name == "heuristic" || name == "schedule";
     for (const Pass& p : LoweringPasses()) {
       Append(known, " ", p.name);
       found = found || p.name == name;

@@ -26,16 +26,6 @@ void SplitForThreads(Scheduler& s) {
   }
 }
 
-// The longest output loop besides `except`.
-const UOp* OtherLoop(const RangeSets& sets, const UOp* node, const UOp* except) {
-  const UOp* longest = nullptr;
-  for (const UOp* r : sets.Members(sets.Of(node))) {
-    if (r == except || r->range_type() != AxisType::kLoop) continue;
-    if (longest == nullptr || r->range_size() > longest->range_size()) longest = r;
-  }
-  return longest;
-}
-
 }  // namespace
 
 void UseMatrixInstructions(Scheduler& s) {
@@ -129,13 +119,22 @@ void TileDotProducts(Scheduler& s) {
   }
 }
 
-// Small reduced axes, such as the window of a convolution, cost more as loops than as copies.
+// Small reduced axes, such as the window of a convolution, cost more as loops than as copies. From
+// the innermost outward, while the body of the loop that is left stays short.
 void UnrollSmallReductions(Scheduler& s) {
   constexpr int64_t kSmall = 4;
+  constexpr int64_t kMostVectors = 128;
+  int64_t elements = 1;
+  for (const Axis& a : s.axes()) {
+    if (IsRegisterAxis(a.type)) elements *= a.size;
+  }
+  const int64_t most = kMostVectors * s.target().vector_bytes / 4;
   for (size_t i = s.reduce_axes().size(); i-- > 0;) {
     const Axis& axis = s.axes()[s.reduce_axes()[i]];
-    if (axis.type != AxisType::kReduce || axis.size > kSmall || axis.size < 2) continue;
-    Try(s, ActionKind::kUnroll, static_cast<int>(i), 0);
+    if (axis.type != AxisType::kReduce || axis.size < 2) continue;
+    const int64_t size = axis.size;
+    if (size > kSmall || elements * size > most) return;
+    if (Try(s, ActionKind::kUnroll, static_cast<int>(i), 0)) elements *= size;
   }
 }
 
@@ -195,65 +194,6 @@ void StreamRows(Scheduler& s) {
     const int64_t steps = Dividing(rows->range_size(), {8, 4, 2});
     if (steps != 0) Try(s, ActionKind::kUnroll, ReduceNumber(s, rows), steps);
     Try(s, ActionKind::kSwap, columns_axis, rows_axis);
-    return;
-  }
-}
-
-// A product reads one operand again for every row of tiles: keep its panel, packed, in cache.
-void TileCaches(Scheduler& s) {
-  const RangeSets sets(s.kernel());
-  for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
-    if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) continue;
-    bool tiled = false;
-    int64_t depth = 1;
-    for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
-      tiled |= r->range_type() == AxisType::kUpcast;
-    }
-    for (const UOp* r : reduce.node->src().subspan(1)) {
-      depth *= r->range_size();
-      // Lanes along the reduced axis read their operands as they lie in memory.
-      if (IsRegisterAxis(r->range_type()) && r->range_size() >= VectorLanes(s, reduce)) depth = 0;
-    }
-    if (!tiled || depth < 64) continue;
-    // The output loop along which the lane operand is reused most often.
-    const UOp* best = nullptr;
-    for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
-      if (r->range_type() != AxisType::kLoop || r->range_size() < 8) continue;
-      for (const UOp* load : reduce.loads) {
-        const bool reused = !sets.Depends(load, r);
-        bool has_lanes = false;
-        for (const UOp* q : sets.Members(sets.Of(load))) {
-          has_lanes |=
-              q->range_type() == AxisType::kUpcast && q->range_size() >= VectorLanes(s, reduce);
-        }
-        if (reused && has_lanes && (best == nullptr || r->range_size() > best->range_size())) {
-          best = r;
-        }
-      }
-    }
-    if (best == nullptr) continue;
-    // The operand of the rows is read along the reduced axis; where that is no walk through
-    // memory, a block of it is packed, too.
-    bool rows_apart = false;
-    for (const UOp* load : reduce.loads) {
-      if (!sets.Depends(load, best)) continue;
-      bool contiguous = false;
-      for (const UOp* r : reduce.node->src().subspan(1)) {
-        contiguous |= PatternAlong({reduce.node, {load}, nullptr}, r).contiguous > 0;
-      }
-      rows_apart |= !contiguous;
-    }
-    const UOp* columns = rows_apart ? OtherLoop(sets, reduce.node, best) : nullptr;
-    const int64_t block = Dividing(best->range_size(), {16, 12, 8});
-    if (columns == nullptr || block == 0) {
-      Try(s, ActionKind::kLocal, AxisNumber(s, best), 0);
-      return;
-    }
-    // A loop that becomes LOCAL whole moves behind the others, and those behind it move up.
-    const int rows_axis = AxisNumber(s, best);
-    const int columns_axis = AxisNumber(s, columns);
-    if (!Try(s, ActionKind::kLocal, columns_axis, 0)) return;
-    Try(s, ActionKind::kLocal, columns_axis < rows_axis ? rows_axis - 1 : rows_axis, block);
     return;
   }
 }

@@ -100,7 +100,11 @@ bool IsProduct(const RangeSets& sets, const StatementAccesses& reduce) {
   int64_t depth = 1;
   for (const UOp* r : reduce.node->src().subspan(1)) depth *= r->range_size();
   for (const UOp* load : reduce.loads) {
-    if (!IsReused(sets, reduce.node, load, nullptr, kLeastReuse)) return false;
+    int64_t reuse = 1;
+    for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
+      if (r->range_type() == AxisType::kLoop && !sets.Depends(load, r)) reuse *= r->range_size();
+    }
+    if (reuse < kLeastReuse) return false;
   }
   return depth >= kLeastDepth;
 }

@@ -22,8 +22,8 @@ int64_t VectorLanes(const Scheduler& s, const StatementAccesses& accesses);
 /// Whether a statement has an axis in registers already, that of a matrix instruction aside.
 bool HasRegisterAxis(const RangeSets& sets, const UOp* node);
 
-/// Whether a REDUCE is like a matrix product: every load is used again along some long output loop,
-/// often enough to be packed.
+/// Whether a REDUCE is like a matrix product: every load is used again along output loops, often
+/// enough to be packed.
 bool IsProduct(const RangeSets& sets, const StatementAccesses& reduce);
 
 /// A range and how well a statement vectorises along it; higher is better, below 0 not at all.
@@ -64,7 +64,7 @@ void UnrollTiles(Scheduler& s);
 /// Moves a reduction over rows outside the columns, so that memory is read in the order in which it
 /// lies while a tile of sums stays in cache.
 void StreamRows(Scheduler& s);
-/// Packs the operand that every row of tiles reads again.
+/// Packs the operand that every row of tiles reads again (heuristic_caches.cc).
 void TileCaches(Scheduler& s);
 /// Divides an outer loop among the cores.
 void DivideAmongThreads(Scheduler& s);

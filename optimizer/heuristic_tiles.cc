@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "optimizer/heuristic_steps.h"
+#include "optimizer/product_tile.h"
 
 namespace quern {
 namespace {
@@ -90,8 +91,24 @@ int64_t LaneAmount(int64_t size, int64_t vector, bool has_rows) {
   return size >= (has_rows ? 2 : 4) * vector ? 2 * vector : vector;
 }
 
+// A product's tile, lanes first.
+bool TileProduct(Scheduler& s, const RangeSets& sets, const StatementAccesses& reduce,
+                 const StatementAccesses* store) {
+  const ProductTile tile = ChooseProductTile(s, sets, reduce, store);
+  if (tile.lane_axis == nullptr) return false;
+  int row_axis = tile.row_axis == nullptr ? -1 : AxisNumber(s, tile.row_axis);
+  const int lane_axis = AxisNumber(s, tile.lane_axis);
+  if (!UpcastPadded(s, tile.lane_axis, tile.lanes)) return false;
+  if (tile.row_axis == nullptr || tile.rows < 2) return true;
+  // A lane axis that went into registers whole left the loops, and those behind it moved up.
+  if (tile.lane_axis->range_size() <= tile.lanes && lane_axis < row_axis) --row_axis;
+  UpcastPadded(s, s.axes()[row_axis].range, tile.rows);
+  return true;
+}
+
 void TileOutput(Scheduler& s, const RangeSets& sets, const StatementAccesses& statement,
                 const StatementAccesses* store) {
+  if (IsProduct(sets, statement) && TileProduct(s, sets, statement, store)) return;
   const BestAxis lane = BestOutputLane(sets, statement, store);
   if (lane.range == nullptr) return;
   const bool reduces = statement.node->op == Op::kReduce;

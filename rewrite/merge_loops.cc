@@ -80,8 +80,8 @@ class LoopUses {
 
 // The merged loop stands in for the inner one. INDEX nodes get shorter offsets.
 const UOp* Merge(UOpGraph& g, const UOp* sink, const UOp* outer, const UOp* inner) {
-  const UOp* merged = Range(g, outer->range_size() * inner->range_size(), inner->range_axis(),
-                            inner->range_type());
+  const UOp* merged =
+      Range(g, outer->range_size() * inner->range_size(), inner->range_axis(), inner->range_type());
   const RangeSets sets(sink);
   const uint64_t both = sets.Bit(outer) | sets.Bit(inner);
   absl::flat_hash_map<const UOp*, const UOp*> done;

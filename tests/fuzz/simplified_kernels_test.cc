@@ -1,5 +1,6 @@
 // Random kernels give the same values before and after simplification and the merging of loops, and
-// what comes out are still kernels. QUERN_FUZZ_KERNELS sets how many, QUERN_FUZZ_SEED where the seeds begin.
+// what comes out are still kernels. QUERN_FUZZ_KERNELS sets how many, QUERN_FUZZ_SEED where the
+// seeds begin.
 #include <gtest/gtest.h>
 
 #include "rewrite/merge_loops.h"
@@ -23,8 +24,8 @@ void CompareChanged(const Change& change) {
     const UOp* simplified = change(g, kernel.sink);
     const absl::Status verified = VerifyKernel(simplified);
     const std::string both =
-        Concat("seed ", seed, "\n", ToText(kernel.sink), PseudoCode(kernel.sink),
-               "--- changed:\n", PseudoCode(simplified));
+        Concat("seed ", seed, "\n", ToText(kernel.sink), PseudoCode(kernel.sink), "--- changed:\n",
+               PseudoCode(simplified));
     ASSERT_TRUE(verified.ok()) << verified << "\n" << both;
     const std::vector<GuardedMemory> expected = FilledMemory(kernel, seed, Flush::kEnd);
     const std::vector<GuardedMemory> actual = FilledMemory(kernel, seed, Flush::kEnd);

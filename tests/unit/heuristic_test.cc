@@ -95,6 +95,55 @@ TEST(HeuristicTest, ProductsGetATileThatFitsTheRegisters) {
   EXPECT_GT(RegisterElements(k, Avx2Target()), RegisterElements(k, SseTarget()));
 }
 
+// Of the axes of register tiles, what the longest one was cut from tells which axis has the lanes.
+std::vector<std::string> TileOf(const FormulaKernel& k, const Target& target) {
+  Scheduler scheduler(*k.graph, k.sink, target);
+  ApplyHeuristic(scheduler);
+  std::vector<std::string> tile;
+  for (const Action& a : scheduler.actions()) {
+    if (a.kind == ActionKind::kUpcast) tile.push_back(ActionToString(a));
+  }
+  return tile;
+}
+
+// Lanes follow what the inner loop reads: 14 pixels are no good lanes, 256 channels are, although
+// the weights lie apart along them and the output, too.
+TEST(HeuristicTest, ConvolutionsOfSmallImagesHaveLanesOverChannels) {
+  const char* formula = "y[o,h,w] = sum[c,r,s](x[c,h+r,w+s]*f[o,c,r,s])";
+  const Target target = Avx512Target(1);
+  EXPECT_THAT(TileOf(KernelOf(formula, "o=256,h=14,w=14,c=256,r=3,s=3"), target),
+              ElementsAre("UPCAST(0,32)", "UPCAST(2,14)"));
+  EXPECT_THAT(TileOf(KernelOf(formula, "o=256,h=7,w=7,c=256,r=3,s=3"), target),
+              ElementsAre("UPCAST(0,32)", "UPCAST(2,7)"));
+}
+
+// With few channels and long rows the pixels are the lanes.
+TEST(HeuristicTest, ConvolutionsToFewChannelsHaveLanesOverPixels) {
+  const char* formula = "y[o,h,w] = sum[c,r,s](x[c,h+r,w+s]*f[o,c,r,s])";
+  EXPECT_EQ(TileOf(KernelOf(formula, "o=3,h=64,w=256,c=64,r=3,s=3"), Avx512Target(1)).front(),
+            "UPCAST(2,32)");
+}
+
+// The operand of the rows must be read front to back: the better side of a product, however its
+// sizes lie.
+TEST(HeuristicTest, SkinnyProductsHaveLanesAlongTheContiguousOperand) {
+  EXPECT_THAT(TileOf(MatmulKernel(128, 4096, 1024), Avx512Target(1)),
+              ElementsAre("UPCAST(1,32)", "UPCAST(0,8)"));
+}
+
+// What stays in the first-level cache as it is, is not copied.
+TEST(HeuristicTest, SmallProductsAreNotPacked) {
+  const auto packs = [](int64_t n) {
+    FormulaKernel k = MatmulKernel(n, n, n);
+    return LargestAxis(k, Avx512Target(1), AxisType::kLocal) > 0;
+  };
+  EXPECT_FALSE(packs(64));
+  EXPECT_TRUE(packs(512));
+  // Apart along the lanes: always.
+  FormulaKernel turned = KernelOf(kMatmulTransposed, "i=64,j=64,k=64");
+  EXPECT_GT(LargestAxis(turned, Avx512Target(1), AxisType::kLocal), 0);
+}
+
 TEST(HeuristicTest, ElementwiseKernelsGetVectors) {
   FormulaKernel k = KernelOf(kElementwise, "i=1048576");
   for (const Target& target : {Avx512Target(), Avx2Target(), SseTarget()}) {

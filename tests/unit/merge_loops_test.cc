@@ -29,8 +29,7 @@ TEST(MergeLoopsTest, ElementwiseLoopsBecomeOne) {
 }
 
 TEST(MergeLoopsTest, PixelsOfAPointwiseConvolution) {
-  const FormulaKernel k =
-      KernelOf("y[n,o,h,w] = sum[c](x[n,c,h,w]*f[o,c])", "n=1,o=4,c=3,h=7,w=7");
+  const FormulaKernel k = KernelOf("y[n,o,h,w] = sum[c](x[n,c,h,w]*f[o,c])", "n=1,o=4,c=3,h=7,w=7");
   EXPECT_EQ(MergedSizes(k), (Sizes{4, 49, 3}));
 }
 
@@ -62,8 +61,7 @@ TEST(MergeLoopsTest, GapsInMemoryKeepLoopsApart) {
 
 // The value of a loop variable itself, and gates, need both.
 TEST(MergeLoopsTest, LoopsThatAreCheckedStayApart) {
-  EXPECT_EQ(MergedSizes(KernelOf("y[i,j] = where(j < 3, x[i,j], 0.0)", "i=4,j=8")),
-            (Sizes{4, 8}));
+  EXPECT_EQ(MergedSizes(KernelOf("y[i,j] = where(j < 3, x[i,j], 0.0)", "i=4,j=8")), (Sizes{4, 8}));
   EXPECT_EQ(MergedSizes(KernelOf("y[i,j] = x[i,j]*f32(i)", "i=4,j=8")), (Sizes{4, 8}));
 }
 

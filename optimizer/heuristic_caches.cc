@@ -1,0 +1,101 @@
+#include <algorithm>
+
+#include "optimizer/heuristic_steps.h"
+
+namespace quern {
+namespace {
+
+// The longest output loop besides `except`.
+const UOp* OtherLoop(const RangeSets& sets, const UOp* node, const UOp* except) {
+  const UOp* longest = nullptr;
+  for (const UOp* r : sets.Members(sets.Of(node))) {
+    if (r == except || r->range_type() != AxisType::kLoop) continue;
+    if (longest == nullptr || r->range_size() > longest->range_size()) longest = r;
+  }
+  return longest;
+}
+
+// Whether what a product reads through `load`, for given values of the loops that all its operands
+// follow, stays in the first-level cache between rows of tiles.
+bool FitsFirstCache(const Scheduler& s, const RangeSets& sets, const StatementAccesses& reduce,
+                    const UOp* load) {
+  int64_t bytes = ByteSize(load->dtype.scalar);
+  for (const UOp* r : sets.Members(sets.Of(load))) {
+    bool followed = true;
+    for (const UOp* other : reduce.loads) followed &= sets.Depends(other, r);
+    const bool reduced = std::find(reduce.node->src().begin() + 1, reduce.node->src().end(), r) !=
+                         reduce.node->src().end();
+    if (!followed || reduced) bytes *= r->range_size();
+  }
+  return bytes <= s.target().l1_bytes * 3 / 2;
+}
+
+}  // namespace
+
+// A product reads one operand again for every row of tiles: keep its panel, packed, in cache.
+void TileCaches(Scheduler& s) {
+  const RangeSets sets(s.kernel());
+  for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
+    if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) continue;
+    bool tiled = false;
+    int64_t depth = 1;
+    for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
+      tiled |= r->range_type() == AxisType::kUpcast;
+    }
+    for (const UOp* r : reduce.node->src().subspan(1)) {
+      depth *= r->range_size();
+      // Lanes along the reduced axis read their operands as they lie in memory.
+      if (IsRegisterAxis(r->range_type()) && r->range_size() >= VectorLanes(s, reduce)) depth = 0;
+    }
+    if (!tiled || depth < 64) continue;
+    // The output loop along which the lane operand is reused most often.
+    const UOp* best = nullptr;
+    for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
+      if (r->range_type() != AxisType::kLoop) continue;
+      for (const UOp* load : reduce.loads) {
+        bool has_lanes = false;
+        bool apart = false;
+        for (const UOp* q : sets.Members(sets.Of(load))) {
+          if (q->range_type() != AxisType::kUpcast || q->range_size() < VectorLanes(s, reduce)) {
+            continue;
+          }
+          has_lanes = true;
+          apart |= PatternAlong({reduce.node, {load}, nullptr}, q).strided > 0;
+        }
+        // What lies apart would be gathered again and again; what stays in the first cache as it
+        // is, gains nothing.
+        const bool pays = apart || (r->range_size() >= 8 && !FitsFirstCache(s, sets, reduce, load));
+        const bool reused = pays && !sets.Depends(load, r) && r->range_size() >= 2;
+        if (reused && has_lanes && (best == nullptr || r->range_size() > best->range_size())) {
+          best = r;
+        }
+      }
+    }
+    if (best == nullptr) continue;
+    // The operand of the rows is read along the reduced axis; where that is no walk through
+    // memory, a block of it is packed, too.
+    bool rows_apart = false;
+    for (const UOp* load : reduce.loads) {
+      if (!sets.Depends(load, best)) continue;
+      bool contiguous = false;
+      for (const UOp* r : reduce.node->src().subspan(1)) {
+        contiguous |= PatternAlong({reduce.node, {load}, nullptr}, r).contiguous > 0;
+      }
+      rows_apart |= !contiguous;
+    }
+    const UOp* columns = rows_apart ? OtherLoop(sets, reduce.node, best) : nullptr;
+    const int64_t block = Dividing(best->range_size(), {16, 12, 8});
+    if (columns == nullptr || block == 0) {
+      Try(s, ActionKind::kLocal, AxisNumber(s, best), 0);
+      return;
+    }
+    // A loop that becomes LOCAL whole moves behind the others, and those behind it move up.
+    const int rows_axis = AxisNumber(s, best);
+    const int columns_axis = AxisNumber(s, columns);
+    if (!Try(s, ActionKind::kLocal, columns_axis, 0)) return;
+    Try(s, ActionKind::kLocal, columns_axis < rows_axis ? rows_axis - 1 : rows_axis, block);
+    return;
+  }
+}
+
+}  // namespace quern

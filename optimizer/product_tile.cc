@@ -1,0 +1,179 @@
+#include "optimizer/product_tile.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "optimizer/heuristic_steps.h"
+
+namespace quern {
+namespace {
+
+// Cycles for one element. Blocks of a vector's width are transposed by shuffles; where no block
+// fits, elements are moved one by one.
+constexpr double kPackedElement = 1.0;
+constexpr double kPackedContiguousElement = 0.1;
+constexpr double kGatheredElement = 1.5;
+constexpr double kStoredApartElement = 0.5, kStoredTransposedElement = 0.25;
+// What loads cost beside multiply-adds that hide them: a tile with fewer of them is better.
+constexpr double kHiddenLoad = 0.1;
+constexpr double kLoadsPerCycle = 2, kMultiplyAddsPerCycle = 2;
+// Rows of an operand that no step of the reduction reads front to back lie pages apart.
+constexpr double kRowApart = 0.5;  // cycles
+// Masks at the ends, and code for them, are worth it for what they save beyond this.
+constexpr double kPadding = 1.02;
+// Independent sums that keep two units of four cycles' latency busy.
+constexpr double kLeastSums = 8;
+
+int64_t RoundUp(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
+
+// How one load of the product moves.
+struct Operand {
+  const UOp* index = nullptr;
+  double elements = 1;  // different ones, all loops together
+  bool reused = false;    // along some output loop: it may be packed
+  bool in_order = false;  // contiguous along a reduced axis
+};
+
+struct Problem {
+  const Scheduler& scheduler;
+  const RangeSets& sets;
+  const StatementAccesses& reduce;
+  const StatementAccesses* store;
+  std::vector<const UOp*> outputs;
+  std::vector<Operand> operands;
+  double outputs_volume = 1, depth = 1;
+  int64_t vector = 1;
+};
+
+AccessPattern PatternOf(const Problem& p, const Operand& operand, const UOp* range) {
+  return PatternAlong({p.reduce.node, {operand.index}, nullptr}, range);
+}
+
+Problem Describe(const Scheduler& s, const RangeSets& sets, const StatementAccesses& reduce,
+                 const StatementAccesses* store) {
+  Problem p{s, sets, reduce, store, {}, {}, 1, 1, VectorLanes(s, reduce)};
+  for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
+    p.outputs_volume *= static_cast<double>(r->range_size());
+    if (r->range_type() == AxisType::kLoop && r->range_size() >= 2) p.outputs.push_back(r);
+  }
+  for (const UOp* r : reduce.node->src().subspan(1)) {
+    p.depth *= static_cast<double>(r->range_size());
+  }
+  for (const UOp* load : reduce.loads) {
+    Operand& operand = p.operands.emplace_back();
+    operand.index = load;
+    for (const UOp* r : sets.Members(sets.Of(load))) {
+      operand.elements *= static_cast<double>(r->range_size());
+    }
+    for (const UOp* r : p.outputs) operand.reused |= !sets.Depends(load, r);
+    for (const UOp* r : reduce.node->src().subspan(1)) {
+      operand.in_order |= PatternOf(p, operand, r).contiguous > 0;
+    }
+  }
+  return p;
+}
+
+// Instructions that read the operands in one step of the reduction.
+double LoadsOfStep(const Problem& p, const ProductTile& tile, double vectors) {
+  const auto rows = static_cast<double>(tile.rows);
+  double loads = 0;
+  for (const Operand& operand : p.operands) {
+    const bool by_row = tile.row_axis != nullptr && p.sets.Depends(operand.index, tile.row_axis);
+    const double copies = by_row ? rows : 1;
+    if (!p.sets.Depends(operand.index, tile.lane_axis)) {
+      loads += copies;
+      continue;
+    }
+    const AccessPattern along = PatternOf(p, operand, tile.lane_axis);
+    if (along.contiguous > 0 || operand.reused) {
+      loads += copies * vectors;
+      const bool masked = operand.index->source_count == 3 &&
+                          p.sets.Depends(operand.index->src(2), tile.lane_axis);
+      if (masked) loads += copies * vectors;
+    } else {
+      loads += copies * static_cast<double>(tile.lanes) * kGatheredElement * kLoadsPerCycle;
+    }
+  }
+  return loads;
+}
+
+// Cycles that a step waits for memory.
+double WaitsOfStep(const Problem& p, const ProductTile& tile) {
+  double waits = 0;
+  for (const Operand& operand : p.operands) {
+    if (operand.in_order || p.sets.Depends(operand.index, tile.lane_axis)) continue;
+    const bool by_row = tile.row_axis != nullptr && p.sets.Depends(operand.index, tile.row_axis);
+    waits += kRowApart * (by_row ? static_cast<double>(tile.rows) : 1);
+  }
+  return waits;
+}
+
+double Estimate(const Problem& p, const ProductTile& tile) {
+  const double vectors =
+      static_cast<double>(RoundUp(tile.lanes, p.vector)) / static_cast<double>(p.vector);
+  const double sums = vectors * static_cast<double>(tile.rows);
+  const double loads = LoadsOfStep(p, tile, vectors);
+  const double step = std::max({sums / kMultiplyAddsPerCycle, loads / kLoadsPerCycle,
+                                kLeastSums / kMultiplyAddsPerCycle}) +
+                      kHiddenLoad * loads / kLoadsPerCycle + WaitsOfStep(p, tile);
+  double tiles = p.outputs_volume;
+  const auto pad = [&](const UOp* axis, int64_t amount) {
+    const int64_t size = axis->range_size();
+    tiles *= static_cast<double>(RoundUp(size, amount)) / static_cast<double>(size * amount);
+    if (size % amount != 0) tiles *= kPadding;
+  };
+  pad(tile.lane_axis, tile.lanes);
+  if (tile.row_axis != nullptr) pad(tile.row_axis, tile.rows);
+  double cycles = tiles * p.depth * step;
+  for (const Operand& operand : p.operands) {
+    if (!operand.reused || !p.sets.Depends(operand.index, tile.lane_axis)) continue;
+    const bool apart = PatternOf(p, operand, tile.lane_axis).contiguous == 0;
+    cycles += operand.elements * (apart ? kPackedElement : kPackedContiguousElement);
+  }
+  if (p.store != nullptr && !PatternAlong(*p.store, tile.lane_axis).store_contiguous) {
+    // A tile whose rows are neighbours in memory is turned around in registers.
+    const bool transposed =
+        tile.row_axis != nullptr && PatternAlong(*p.store, tile.row_axis).store_contiguous;
+    cycles += p.outputs_volume * (transposed ? kStoredTransposedElement : kStoredApartElement);
+  }
+  return cycles;
+}
+
+// Rows beyond these leave no registers for the operands.
+int64_t MostRows(const Problem& p, int64_t lanes) {
+  const int64_t vectors = RoundUp(lanes, p.vector) / p.vector;
+  return (p.scheduler.target().vector_registers - vectors - 1) / vectors;
+}
+
+}  // namespace
+
+ProductTile ChooseProductTile(const Scheduler& s, const RangeSets& sets,
+                              const StatementAccesses& reduce, const StatementAccesses* store) {
+  const Problem p = Describe(s, sets, reduce, store);
+  ProductTile best;
+  const auto consider = [&](ProductTile tile) {
+    tile.cycles = Estimate(p, tile);
+    if (best.lane_axis == nullptr || tile.cycles < best.cycles) best = tile;
+  };
+  for (const UOp* lane : p.outputs) {
+    bool possible = true;
+    for (const Operand& operand : p.operands) {
+      possible &= PatternOf(p, operand, lane).gathered == 0;
+    }
+    if (!possible) continue;
+    const int64_t size = lane->range_size();
+    for (int64_t lanes : {2 * p.vector, p.vector, size}) {
+      if (lanes > size || (lanes == size && size > 2 * p.vector)) continue;
+      consider({lane, lanes, nullptr, 1, 0});
+      for (const UOp* row : p.outputs) {
+        if (row == lane) continue;
+        for (int64_t rows = std::min(MostRows(p, lanes), row->range_size()); rows >= 2; --rows) {
+          consider({lane, lanes, row, rows, 0});
+        }
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace quern
