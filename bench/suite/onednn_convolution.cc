@@ -42,18 +42,14 @@ struct Compiled {
 template <typename Forward>
 Compiled Compile(const OneDnnSession& session, const Convolution& c, dnnl::algorithm algorithm,
                  const memory::desc& x, const memory::desc& w, const memory::desc& y) {
-  Dims strides, dilations, left, right;
+  Dims strides, dilations, pads;
   for (const ConvolutionAxis& axis : c.axes) {
     strides.push_back(axis.stride);
     dilations.push_back(axis.dilation - 1);
-    left.push_back(axis.pad);
-    // What the last kernel reaches beyond the input, which is less if the stride leaves a rest.
-    const int64_t reach =
-        (OutputSize(c, axis) - 1) * axis.stride + axis.dilation * (axis.kernel - 1) + 1;
-    right.push_back(c.transposed ? axis.pad : reach - axis.in - axis.pad);
+    pads.push_back(axis.pad);
   }
   const typename Forward::desc desc(dnnl::prop_kind::forward_inference, algorithm, x, w, y, strides,
-                                    dilations, left, right);
+                                    dilations, pads, pads);
   const typename Forward::primitive_desc made(desc, session.engine);
   return {.primitive = Forward(made),
           .x = made.src_desc(),
