@@ -145,7 +145,8 @@ class StatementExpander {
     }
     const UOp* along = nullptr;
     bool strided = false;
-    for (const auto& [term, coefficient] : ToLinear(index->src(1)).terms) {
+    const LinearForm form = ToLinear(index->src(1));
+    for (const auto& [term, coefficient] : form.terms) {
       if (term == lane_) {
         strided = coefficient != 1;
       } else if (IsVector(term)) {
@@ -153,6 +154,10 @@ class StatementExpander {
       } else if (term->op == Op::kRange && Unrolled(term) != 0 && coefficient == 1) {
         along = term;
       }
+    }
+    for (const auto& [term, coefficient] : form.terms) {
+      // As in i + (i·2)//3: its neighbours do not lie side by side.
+      if (along != nullptr && term != along && sets_.Depends(term, along)) return nullptr;
     }
     const bool fits = along != nullptr && IsPowerOfTwo(along->range_size()) &&
                       along->range_size() >= 4 && along->range_size() <= 64 && Width() >= 4;

@@ -20,6 +20,7 @@ struct Item {
   std::vector<const UOp*> reduce_registers;  ///< register axes that the item closes
   const UOp* lane = nullptr;                 ///< the register axis that becomes SIMD lanes, if any
   std::vector<const Item*> inputs;           ///< items whose result this one reads
+  bool once = false;                         ///< a STAGE that is filled by a phase of its own
   const UOp* result = nullptr;               ///< what consumers read in place of `node`
 };
 

@@ -7,8 +7,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "codegen/item.h"
+#include "codegen/lowered_kernel.h"
 #include "codegen/statement_tree.h"
 #include "rewrite/build.h"
+#include "rewrite/kernel_flags.h"
 #include "rewrite/linear.h"
 
 namespace quern {
@@ -50,10 +52,16 @@ int64_t Volume(const Ranges& ranges) {
 
 class Linearizer {
  public:
-  Linearizer(UOpGraph& graph, const UOp* sink, int vector_bytes)
-      : g_(graph), sink_(sink), vector_bytes_(vector_bytes), sets_(sink) {}
+  // Packed buffers that outlive the run are params, with slots from `next_packed` on.
+  Linearizer(UOpGraph& graph, const UOp* sink, int vector_bytes, int64_t& next_packed)
+      : g_(graph),
+        sink_(sink),
+        vector_bytes_(vector_bytes),
+        next_packed_(next_packed),
+        sets_(sink) {}
 
-  const UOp* Run() {
+  // Appends the phase, after one that fills what is packed once if there is any.
+  void Run(std::vector<const UOp*>& phases) {
     CollectItems();
     for (size_t i = items_.size(); i-- > 0;) Place(items_[i]);
     std::vector<Item*> all;
@@ -62,7 +70,11 @@ class Linearizer {
     for (Item& item : items_) {
       if (item.node->op == Op::kStore) Emit(item);
     }
-    return tree_.Build(g_);
+    const UOp* once = once_tree_.Build(g_);
+    if (once->source_count > 0) {
+      phases.push_back(g_.Make(Op::kPhase, kVoidType, once->src(), {kOnceFlag, 0}));
+    }
+    phases.push_back(tree_.Build(g_));
   }
 
  private:
@@ -109,6 +121,12 @@ class Linearizer {
     if (node->op == Op::kStage) {
       // The ranges of a STAGE are free in it, but they are its buffer's dimensions.
       std::erase_if(outside, [&](const UOp* r) { return Contains(item.loops, r); });
+      item.once = (node->arg.a & kOnceFlag) != 0;
+      if (item.once) {
+        item.loops = Join(outside, item.loops);
+        SortByAxis(item.loops);
+        return;
+      }
     } else {
       item.reduce_registers = Filter(own, /*registers=*/true);
       if (!item.loops.empty()) {
@@ -246,7 +264,9 @@ class Linearizer {
     // Loops first, then registers; among those, the axes of reductions run slower.
     Ranges dimensions = item.loops;
     for (const UOp* r : item.output_registers) dimensions.push_back(r);
-    const UOp* buffer = Scratch(g_, item.node->dtype, next_scratch_++, Volume(dimensions));
+    const UOp* buffer = item.once
+                            ? Param(g_, item.node->dtype, next_packed_++, Volume(dimensions))
+                            : Scratch(g_, item.node->dtype, next_scratch_++, Volume(dimensions));
     const UOp* index = Index(g_, buffer, Offset(dimensions));
     const UOp* fill = Store(g_, index, Resolve(item, item.node->src(0)));
     item.result = Load(g_, index);
@@ -272,7 +292,7 @@ class Linearizer {
       if (!plain) across = nullptr;
     }
     if (across == nullptr) {
-      AddStatement(item, item.loops, fill, /*closes=*/true);
+      AddFill(item, item.loops, fill);
       return;
     }
     item.lane = last;
@@ -282,8 +302,21 @@ class Linearizer {
     const UOp* both = Add(g_, Mul(g_, outer, IndexConst(g_, kBlock)), inner);
     Ranges loops = item.loops;
     std::replace(loops.begin(), loops.end(), across, outer);
-    tree_.Add(item, Join(item.path, loops),
-              MarkLane(item, Substitute(g_, fill, {{across}}, {{both}})), &loops);
+    AddFill(item, std::move(loops), Substitute(g_, fill, {{across}}, {{both}}));
+  }
+
+  void AddFill(const Item& item, Ranges loops, const UOp* fill) {
+    if (item.once) {
+      // One thread fills it, once.
+      for (const UOp*& r : loops) {
+        if (r->range_type() != AxisType::kThread) continue;
+        const UOp* loop = Range(g_, r->range_size(), r->range_axis(), AxisType::kLoop);
+        fill = Substitute(g_, fill, {{r}}, {{loop}});
+        r = loop;
+      }
+    }
+    (item.once ? once_tree_ : tree_)
+        .Add(item, Join(item.path, loops), MarkLane(item, fill), &loops);
   }
 
   void EmitReduce(Item& item) {
@@ -392,6 +425,7 @@ class Linearizer {
   UOpGraph& g_;
   const UOp* sink_;
   int vector_bytes_;
+  int64_t& next_packed_;
   RangeSets sets_;
   std::deque<Item> items_;
   absl::flat_hash_map<const UOp*, Item*> by_node_;
@@ -399,6 +433,7 @@ class Linearizer {
   absl::flat_hash_set<const Item*> emitted_;
   absl::flat_hash_set<const UOp*> stored_by_reduction_;
   StatementTree tree_;
+  StatementTree once_tree_;
   int64_t next_scratch_ = 0;
   int64_t next_register_ = 0;
   int next_axis_ = -1;
@@ -408,8 +443,10 @@ class Linearizer {
 
 const UOp* Linearize(UOpGraph& graph, const UOp* sink, int vector_bytes) {
   std::vector<const UOp*> phases;
-  for (const UOp* phase : sink->src())
-    phases.push_back(Linearizer(graph, phase, vector_bytes).Run());
+  int64_t next_packed = kFirstPackedSlot;
+  for (const UOp* phase : sink->src()) {
+    Linearizer(graph, phase, vector_bytes, next_packed).Run(phases);
+  }
   return Sink(graph, phases);
 }
 

@@ -13,6 +13,7 @@
 #include "codegen/stage.h"
 #include "codegen/two_stage.h"
 #include "codegen/widen_reductions.h"
+#include "rewrite/kernel_flags.h"
 #include "rewrite/simplify.h"
 #include "rewrite/verify.h"
 
@@ -57,6 +58,7 @@ constexpr std::array<Pass, 11> kPasses = {{
 KernelPhase MakePhase(UOpGraph& graph, const UOp* phase) {
   KernelPhase result;
   result.body = phase;
+  result.once = (phase->arg.a & kOnceFlag) != 0;
   if (phase->source_count == 1 && phase->src(0)->op == Op::kLoop &&
       phase->src(0)->src(0)->range_type() == AxisType::kThread) {
     const UOp* loop = phase->src(0);
@@ -87,7 +89,8 @@ std::vector<KernelParam> CollectParams(const UOp* sink) {
     params.push_back({.slot = buffer->slot(),
                       .dtype = buffer->dtype,
                       .elements = buffer->buffer_size(),
-                      .temporary = buffer->slot() >= kFirstTemporarySlot});
+                      .temporary = buffer->slot() >= kFirstTemporarySlot,
+                      .kept = buffer->slot() >= kFirstPackedSlot});
     return &params.back();
   };
   for (const UOp* u : Toposort(sink)) {

@@ -16,6 +16,7 @@ struct KernelParam {
   bool written = false;
   bool read = false;
   bool temporary = false;  ///< made by lowering; the runtime allocates it
+  bool kept = false;       ///< a temporary whose contents outlive the run
 
   int64_t bytes() const { return elements * ByteSize(dtype.scalar); }
 };
@@ -26,6 +27,7 @@ struct KernelPhase {
   const UOp* thread_range = nullptr;  ///< nullptr: one thread
   int64_t threads = 1;
   int64_t scratch_bytes = 0;  ///< per thread, 64-byte aligned
+  bool once = false;          ///< packs constant operands; need not run again
 };
 
 /// A kernel after all passes: statements over loops and buffers.
@@ -37,6 +39,8 @@ struct LoweredKernel {
 
 /// Slots at and above this are temporaries of lowering, not buffers of the caller.
 inline constexpr int64_t kFirstTemporarySlot = 1 << 20;
+/// Those from here on are kept between runs.
+inline constexpr int64_t kFirstPackedSlot = 1 << 21;
 
 /// Bytes from the start of scratch memory to each scratch buffer of a phase are laid out in slot
 /// order, 64-byte aligned. Returns offsets by slot order of `buffers` and the total.

@@ -84,7 +84,7 @@ void SplitStatement(UOpGraph& g, const UOp* statement, int copies, const Simplif
   if (statement->op != Op::kLoop) {
     std::vector<const UOp*> inner;
     for (const UOp* s : statement->src()) SplitStatement(g, s, copies, options, inner);
-    result.push_back(g.Make(statement->op, kVoidType, inner));
+    result.push_back(g.Make(statement->op, kVoidType, inner, statement->arg));
     return;
   }
   const UOp* range = statement->src(0);

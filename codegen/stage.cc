@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "rewrite/kernel_flags.h"
 #include "rewrite/range_sets.h"
 
 namespace quern {
@@ -25,6 +26,20 @@ std::vector<const UOp*> TileRanges(const RangeSets& sets, const UOp* load, int t
   loops.insert(loops.end(), reduce_registers.begin(), reduce_registers.end());
   loops.insert(loops.end(), output_registers.begin(), output_registers.end());
   return loops;
+}
+
+// Whether the packed form of a whole operand may be kept: it is constant, and tiles neither overlap
+// much nor are chosen by data.
+bool PacksOnce(const RangeSets& sets, const UOp* sink, const UOp* load) {
+  constexpr int64_t kMostGrowth = 2;
+  const UOp* buffer = load->src(0)->src(0);
+  if (buffer->op != Op::kParam || !IsConstantSlot(sink, buffer->slot())) return false;
+  for (const UOp* u : Toposort(load)) {
+    if (u != load && u->op == Op::kLoad) return false;
+  }
+  int64_t elements = 1;
+  for (const UOp* r : sets.Members(sets.Of(load))) elements *= r->range_size();
+  return elements <= kMostGrowth * buffer->buffer_size();
 }
 
 }  // namespace
@@ -62,7 +77,8 @@ const UOp* StageOperands(UOpGraph& graph, const UOp* sink) {
     if (!has_loop) continue;  // One vector or scalar: it stays in registers.
     std::vector<const UOp*> stage = {rebuilt};
     stage.insert(stage.end(), ranges.begin(), ranges.end());
-    done[u] = graph.Make(Op::kStage, u->dtype, stage);
+    const int64_t once = PacksOnce(sets, sink, u) ? kOnceFlag : 0;
+    done[u] = graph.Make(Op::kStage, u->dtype, stage, {once, 0});
   }
   return done.at(sink);
 }

@@ -11,10 +11,10 @@ namespace quern {
 /// The tile is the first LOCAL loop and everything inside it. A load is reused if some LOCAL loop
 /// does not change its address. Nothing is staged when the sink forbids it (NOLOCALS), and nothing
 /// that the kernel writes.
+///
+/// The STAGE of a constant operand carries kOnceFlag (rewrite/kernel_flags.h), unless packing would
+/// more than double it: its copy holds the whole operand and outlives the run.
 const UOp* StageOperands(UOpGraph& graph, const UOp* sink);
-
-/// The flag in the argument of a kSink that NOLOCALS sets.
-inline constexpr int64_t kNoLocalsFlag = 1;
 
 }  // namespace quern
 

@@ -123,6 +123,12 @@ void AddProgramOptions(CLI::App& command, ProgramOptions& options) {
   command.add_option("--shape", options.shapes, "Shape of an input: X=1,3,226,226")
       ->type_name("SHAPE")
       ->allow_extra_args(false);
+  command
+      .add_option("--constant", options.constants,
+                  "Inputs that are the same in each run, and may be packed ahead: W,B")
+      ->type_name("NAMES")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command.add_option("-i,--input", options.inputs, "Read an input from a file: A=a.npy")
       ->type_name("NAME=FILE")
       ->allow_extra_args(false);
@@ -136,6 +142,7 @@ absl::StatusOr<ProgramInput> LoadProgram(const ProgramOptions& options) {
   ProgramInput input;
   NotationOptions notation;
   notation.fuse = options.fuse;
+  notation.constants = options.constants;
   for (const std::string& s : options.sizes) {
     if (absl::Status status = ParseSizes(s, notation); !status.ok()) return status;
   }

@@ -17,12 +17,13 @@ namespace quern {
 
 /// What the commands that take a formula have in common on the command line.
 struct ProgramOptions {
-  std::string formula;               ///< index notation, or the name of a `.uop` file
-  std::vector<std::string> sizes;    ///< "i=4,j=5"
-  std::vector<std::string> dtypes;   ///< "A=bf16"
-  std::vector<std::string> shapes;   ///< "X=1,3,224,224"
-  std::vector<std::string> inputs;   ///< "A=a.npy"
-  std::vector<std::string> outputs;  ///< "C=c.npy"
+  std::string formula;                 ///< index notation, or the name of a `.uop` file
+  std::vector<std::string> sizes;      ///< "i=4,j=5"
+  std::vector<std::string> dtypes;     ///< "A=bf16"
+  std::vector<std::string> shapes;     ///< "X=1,3,224,224"
+  std::vector<std::string> constants;  ///< "W"
+  std::vector<std::string> inputs;     ///< "A=a.npy"
+  std::vector<std::string> outputs;    ///< "C=c.npy"
   bool fuse = true;
 };
 void AddProgramOptions(CLI::App& command, ProgramOptions& options);

@@ -68,11 +68,13 @@ absl::StatusOr<BuiltKernel> BuildKernel(UOpGraph& graph, const UOp* scheduled, c
   built.assembly = std::move(compiled->assembly);
   built.image.object = std::move(compiled->object);
   for (const KernelParam& p : lowered->params) {
-    built.image.params.push_back({p.slot, p.dtype, p.elements, p.written, p.read, p.temporary});
+    built.image.params.push_back(
+        {p.slot, p.dtype, p.elements, p.written, p.read, p.temporary, p.kept});
   }
   for (size_t i = 0; i < lowered->phases.size(); ++i) {
     const KernelPhase& phase = lowered->phases[i];
-    built.image.phases.push_back({compiled->symbols[i], phase.threads, phase.scratch_bytes});
+    built.image.phases.push_back(
+        {compiled->symbols[i], phase.threads, phase.scratch_bytes, phase.once});
   }
   return built;
 }

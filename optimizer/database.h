@@ -20,7 +20,7 @@ namespace quern {
 class Sqlite;
 
 /// Changes when actions or kernels change their meaning, so that older entries are not found.
-inline constexpr int kTuningSchema = 1;
+inline constexpr int kTuningSchema = 2;
 
 /// Everything on which the outcome of a search depends.
 struct TuningKey {

@@ -119,14 +119,20 @@ void TileDotProducts(Scheduler& s) {
   }
 }
 
-// Small reduced axes, such as the window of a convolution, cost more as loops than as copies. From
-// the innermost outward, while the body of the loop that is left stays short.
+// Small reduced axes, such as the window of a depthwise convolution, cost more as loops than as
+// copies. From the innermost outward, while the body of the loop that is left stays short. A
+// product whose tile keeps the multipliers busy by itself gains nothing.
 void UnrollSmallReductions(Scheduler& s) {
   constexpr int64_t kSmall = 4;
   constexpr int64_t kMostVectors = 128;
+  constexpr int64_t kLeastSums = 8;
   int64_t elements = 1;
   for (const Axis& a : s.axes()) {
     if (IsRegisterAxis(a.type)) elements *= a.size;
+  }
+  const RangeSets sets(s.kernel());
+  for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
+    if (IsProduct(sets, reduce) && elements * 4 >= kLeastSums * s.target().vector_bytes) return;
   }
   const int64_t most = kMostVectors * s.target().vector_bytes / 4;
   for (size_t i = s.reduce_axes().size(); i-- > 0;) {

@@ -102,7 +102,7 @@ bool IsProduct(const RangeSets& sets, const StatementAccesses& reduce) {
   for (const UOp* load : reduce.loads) {
     int64_t reuse = 1;
     for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
-      if (r->range_type() == AxisType::kLoop && !sets.Depends(load, r)) reuse *= r->range_size();
+      if (!sets.Depends(load, r)) reuse *= r->range_size();
     }
     if (reuse < kLeastReuse) return false;
   }

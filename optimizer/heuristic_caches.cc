@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "optimizer/heuristic_steps.h"
+#include "rewrite/kernel_flags.h"
 
 namespace quern {
 namespace {
@@ -62,9 +63,13 @@ void TileCaches(Scheduler& s) {
           has_lanes = true;
           apart |= PatternAlong({reduce.node, {load}, nullptr}, q).strided > 0;
         }
-        // What lies apart would be gathered again and again; what stays in the first cache as it
-        // is, gains nothing.
-        const bool pays = apart || (r->range_size() >= 8 && !FitsFirstCache(s, sets, reduce, load));
+        // What lies apart would be gathered again and again; a constant is packed ahead. What
+        // stays in the first cache as it is, gains nothing.
+        const UOp* buffer = load->src(0);
+        const bool constant =
+            buffer->op == Op::kParam && IsConstantSlot(s.kernel(), buffer->slot());
+        const bool pays =
+            apart || constant || (r->range_size() >= 8 && !FitsFirstCache(s, sets, reduce, load));
         const bool reused = pays && !sets.Depends(load, r) && r->range_size() >= 2;
         if (reused && has_lanes && (best == nullptr || r->range_size() > best->range_size())) {
           best = r;
@@ -84,7 +89,8 @@ void TileCaches(Scheduler& s) {
       rows_apart |= !contiguous;
     }
     const UOp* columns = rows_apart ? OtherLoop(sets, reduce.node, best) : nullptr;
-    const int64_t block = Dividing(best->range_size(), {16, 12, 8});
+    const int64_t block =
+        Dividing(best->range_size(), {16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4});
     if (columns == nullptr || block == 0) {
       Try(s, ActionKind::kLocal, AxisNumber(s, best), 0);
       return;

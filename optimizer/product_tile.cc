@@ -1,23 +1,27 @@
 #include "optimizer/product_tile.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "optimizer/heuristic_steps.h"
+#include "rewrite/kernel_flags.h"
+#include "rewrite/linear.h"
 
 namespace quern {
 namespace {
 
-// Cycles for one element. Blocks of a vector's width are transposed by shuffles; where no block
-// fits, elements are moved one by one.
-constexpr double kPackedElement = 1.0;
+// Cycles for one element. An operand that is contiguous along another axis is packed by blocks,
+// which use each line of the cache that they read; any other one by elements from lines far apart.
+constexpr double kPackedElement = 1.0, kPackedScatteredElement = 8.0;
 constexpr double kPackedContiguousElement = 0.1;
 constexpr double kGatheredElement = 1.5;
 constexpr double kStoredApartElement = 0.5, kStoredTransposedElement = 0.25;
 // What loads cost beside multiply-adds that hide them: a tile with fewer of them is better.
 constexpr double kHiddenLoad = 0.1;
 constexpr double kLoadsPerCycle = 2, kMultiplyAddsPerCycle = 2;
-// Rows of an operand that no step of the reduction reads front to back lie pages apart.
+constexpr int64_t kPageBytes = 2048, kLeastRun = 3;
+// Reading an operand of the rows when each step of the reduction goes to another page.
 constexpr double kRowApart = 0.5;  // cycles
 // Masks at the ends, and code for them, are worth it for what they save beyond this.
 constexpr double kPadding = 1.02;
@@ -29,9 +33,11 @@ int64_t RoundUp(int64_t size, int64_t step) { return (size + step - 1) / step * 
 // How one load of the product moves.
 struct Operand {
   const UOp* index = nullptr;
-  double elements = 1;  // different ones, all loops together
-  bool reused = false;    // along some output loop: it may be packed
-  bool in_order = false;  // contiguous along a reduced axis
+  double elements = 1;      // different ones, all loops together
+  bool reused = false;      // along some output loop: it may be packed
+  bool in_order = false;    // a step of some reduced axis stays on its page
+  bool constant = false;    // packed ahead, which costs nothing here
+  bool contiguous = false;  // along any axis
 };
 
 struct Problem {
@@ -66,8 +72,14 @@ Problem Describe(const Scheduler& s, const RangeSets& sets, const StatementAcces
       operand.elements *= static_cast<double>(r->range_size());
     }
     for (const UOp* r : p.outputs) operand.reused |= !sets.Depends(load, r);
+    for (const UOp* r : p.outputs) operand.contiguous |= PatternOf(p, operand, r).contiguous > 0;
+    operand.constant =
+        load->src(0)->op == Op::kParam && IsConstantSlot(s.kernel(), load->src(0)->slot());
+    const LinearForm form = ToLinear(load->src(1));
     for (const UOp* r : reduce.node->src().subspan(1)) {
-      operand.in_order |= PatternOf(p, operand, r).contiguous > 0;
+      const int64_t step = std::abs(form.CoefficientOf(r)) * ByteSize(load->dtype.scalar);
+      operand.contiguous |= form.CoefficientOf(r) == 1;
+      operand.in_order |= step != 0 && step < kPageBytes && r->range_size() >= kLeastRun;
     }
   }
   return p;
@@ -87,8 +99,8 @@ double LoadsOfStep(const Problem& p, const ProductTile& tile, double vectors) {
     const AccessPattern along = PatternOf(p, operand, tile.lane_axis);
     if (along.contiguous > 0 || operand.reused) {
       loads += copies * vectors;
-      const bool masked = operand.index->source_count == 3 &&
-                          p.sets.Depends(operand.index->src(2), tile.lane_axis);
+      const bool masked =
+          operand.index->source_count == 3 && p.sets.Depends(operand.index->src(2), tile.lane_axis);
       if (masked) loads += copies * vectors;
     } else {
       loads += copies * static_cast<double>(tile.lanes) * kGatheredElement * kLoadsPerCycle;
@@ -126,9 +138,11 @@ double Estimate(const Problem& p, const ProductTile& tile) {
   if (tile.row_axis != nullptr) pad(tile.row_axis, tile.rows);
   double cycles = tiles * p.depth * step;
   for (const Operand& operand : p.operands) {
-    if (!operand.reused || !p.sets.Depends(operand.index, tile.lane_axis)) continue;
+    if (!operand.reused || operand.constant || !p.sets.Depends(operand.index, tile.lane_axis))
+      continue;
     const bool apart = PatternOf(p, operand, tile.lane_axis).contiguous == 0;
-    cycles += operand.elements * (apart ? kPackedElement : kPackedContiguousElement);
+    const double packed = operand.contiguous ? kPackedElement : kPackedScatteredElement;
+    cycles += operand.elements * (apart ? packed : kPackedContiguousElement);
   }
   if (p.store != nullptr && !PatternAlong(*p.store, tile.lane_axis).store_contiguous) {
     // A tile whose rows are neighbours in memory is turned around in registers.
@@ -162,8 +176,11 @@ ProductTile ChooseProductTile(const Scheduler& s, const RangeSets& sets,
     }
     if (!possible) continue;
     const int64_t size = lane->range_size();
+    // One or two registers, the last one padded; a shorter axis goes in whole. What fills a
+    // register and a half is split badly by LLVM.
     for (int64_t lanes : {2 * p.vector, p.vector, size}) {
-      if (lanes > size || (lanes == size && size > 2 * p.vector)) continue;
+      if (lanes == size ? size > p.vector && size != 2 * p.vector : lanes >= size + p.vector)
+        continue;
       consider({lane, lanes, nullptr, 1, 0});
       for (const UOp* row : p.outputs) {
         if (row == lane) continue;

@@ -5,9 +5,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "codegen/matrix_instructions.h"
-#include "codegen/stage.h"
 #include "rewrite/build.h"
 #include "rewrite/concat.h"
+#include "rewrite/kernel_flags.h"
 #include "rewrite/range_sets.h"
 #include "rewrite/simplify.h"
 #include "rewrite/verify.h"
@@ -345,7 +345,8 @@ absl::Status Scheduler::Transform(const Action& action) {
     for (const Axis& a : axes_) {
       if (a.type == AxisType::kLocal) return Refuse(action, "the kernel has LOCAL axes already");
     }
-    kernel_ = graph_.Make(Op::kSink, kVoidType, kernel_->src(), {kNoLocalsFlag, 0});
+    kernel_ = graph_.Make(Op::kSink, kVoidType, kernel_->src(),
+                          {kernel_->arg.a | kNoLocalsFlag, kernel_->arg.b});
     return absl::OkStatus();
   }
   absl::StatusOr<int> number = FindAxis(action);

@@ -234,7 +234,8 @@ int64_t UpperBound(const LinearForm& offset, const std::vector<LinearForm>& slac
         rest.terms.emplace_back(term, factor);
       }
     }
-    if (multiples.terms.size() < 2) continue;
+    // One range alone has no other bound than its own.
+    if (multiples.terms.size() == 1 && multiples.terms[0].first->op == Op::kRange) continue;
     const int64_t a = BoundOfSum(multiples, slacks, bounds);
     const int64_t b = BoundOfSum(rest, slacks, bounds);
     int64_t sum = 0;

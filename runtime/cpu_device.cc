@@ -4,6 +4,7 @@
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/Support/TargetSelect.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <vector>
@@ -45,15 +46,25 @@ class LoadedKernel : public CpuKernel {
       if (!address) return FromLlvm(address.takeError(), Concat("load: ", phase.symbol));
       functions_.push_back(address->toPtr<Function>());
     }
+    for (const ImageParam& param : image_.params) {
+      kept_.push_back(param.kept ? AllocateAligned(param.bytes()) : nullptr);
+      if (param.kept && kept_.back() == nullptr) {
+        return absl::ResourceExhaustedError(
+            Concat("load: no memory for ", param.bytes(), " bytes of packed constants"));
+      }
+    }
     std::unique_ptr<Workspace> workspace = MakeWorkspace();
     if (workspace == nullptr) {
       return absl::ResourceExhaustedError("load: no memory for the kernel's scratch buffers");
     }
     first_ = std::move(workspace);
+    packed_ = std::none_of(image_.phases.begin(), image_.phases.end(),
+                           [](const ImagePhase& phase) { return phase.once; });
     return absl::OkStatus();
   }
 
   void Run(std::span<void* const> buffers) override {
+    if (!packed_.load(std::memory_order_acquire)) PackFirst(buffers);
     // One caller at a time uses the first workspace, without a lock; others get one of their own.
     if (!first_busy_.exchange(true, std::memory_order_acquire)) {
       RunIn(*first_, buffers);
@@ -66,6 +77,14 @@ class LoadedKernel : public CpuKernel {
     spare_.push_back(std::move(workspace));
   }
 
+  void PackConstants(std::span<void* const> buffers) override {
+    std::unique_ptr<Workspace> workspace = TakeWorkspace();
+    RunIn(*workspace, buffers, /*once=*/true);
+    std::lock_guard<std::mutex> lock(mutex_);
+    spare_.push_back(std::move(workspace));
+    packed_.store(true, std::memory_order_release);
+  }
+
   const KernelImage& image() const override { return image_; }
 
  private:
@@ -76,18 +95,31 @@ class LoadedKernel : public CpuKernel {
     return (phase.scratch_bytes + kLine - 1) / kLine * kLine + 2 * kLine;
   }
 
-  void RunIn(Workspace& workspace, std::span<void* const> buffers) {
+  void PackFirst(std::span<void* const> buffers) {
+    std::lock_guard<std::mutex> lock(packing_);
+    if (!packed_.load(std::memory_order_acquire)) PackConstants(buffers);
+  }
+
+  void RunIn(Workspace& workspace, std::span<void* const> buffers, bool once = false) {
     size_t next = 0;
     for (size_t i = 0; i < image_.params.size(); ++i) {
       if (!image_.params[i].temporary) workspace.params[i] = buffers[next++];
     }
-    for (size_t i = 0; i < functions_.size(); ++i) RunPhase(i, workspace);
+    for (size_t i = 0; i < functions_.size(); ++i) {
+      if (image_.phases[i].once == once) RunPhase(i, workspace);
+    }
   }
 
   std::unique_ptr<Workspace> MakeWorkspace() const {
     auto workspace = std::make_unique<Workspace>();
-    for (const ImageParam& param : image_.params) {
+    for (size_t i = 0; i < image_.params.size(); ++i) {
+      const ImageParam& param = image_.params[i];
       AlignedMemory memory;
+      if (param.kept) {
+        workspace->params.push_back(kept_[i].get());
+        workspace->temporaries.push_back(nullptr);
+        continue;
+      }
       if (param.temporary) {
         memory = AllocateAligned(param.bytes());
         if (memory == nullptr) return nullptr;
@@ -136,6 +168,9 @@ class LoadedKernel : public CpuKernel {
   llvm::orc::JITDylib& library_;
   ThreadTeam& team_;
   std::vector<Function> functions_;
+  std::vector<AlignedMemory> kept_;  // by parameter: packed constants
+  std::atomic<bool> packed_{false};
+  std::mutex packing_;
   std::unique_ptr<Workspace> first_;
   std::atomic<bool> first_busy_{false};
   std::mutex mutex_;

@@ -19,7 +19,14 @@ class CpuKernel {
 
   /// Runs it on the caller's buffers, which stand in the order of the image's parameters that are
   /// not temporary. The pointers must be aligned to the elements' size; 64 bytes are best.
+  ///
+  /// What the kernel packs once, from operands that are the same in each run, it packs in the first
+  /// run, unless PackConstants has done so.
   virtual void Run(std::span<void* const> buffers) = 0;
+
+  /// Packs constant operands, again if they were: after this, runs see their present contents. No
+  /// run may be in progress.
+  virtual void PackConstants(std::span<void* const> buffers) = 0;
 
   virtual const KernelImage& image() const = 0;
 };

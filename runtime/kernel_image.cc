@@ -7,7 +7,7 @@
 namespace quern {
 namespace {
 
-constexpr std::string_view kMagic = "QKI1";
+constexpr std::string_view kMagic = "QKI2";
 
 // More than any machine has, and small enough that sizes in bytes do not overflow.
 constexpr int64_t kMaxElements = int64_t{1} << 56;
@@ -23,13 +23,14 @@ std::string SerializeImage(const KernelImage& image) {
     PutInt(out, p.slot);
     PutText(out, DTypeName(p.dtype));
     PutInt(out, p.elements);
-    PutInt(out, (p.written ? 1 : 0) | (p.read ? 2 : 0) | (p.temporary ? 4 : 0));
+    PutInt(out, (p.written ? 1 : 0) | (p.read ? 2 : 0) | (p.temporary ? 4 : 0) | (p.kept ? 8 : 0));
   }
   PutInt(out, static_cast<int64_t>(image.phases.size()));
   for (const ImagePhase& p : image.phases) {
     PutText(out, p.symbol);
     PutInt(out, p.threads);
     PutInt(out, p.scratch_bytes);
+    PutInt(out, p.once ? 1 : 0);
   }
   PutText(out, image.object);
   return out;
@@ -52,6 +53,7 @@ absl::StatusOr<KernelImage> ParseImage(std::string_view bytes) {
     p.written = (flags & 1) != 0;
     p.read = (flags & 2) != 0;
     p.temporary = (flags & 4) != 0;
+    p.kept = (flags & 8) != 0;
     if (p.elements < 0 || p.elements > kMaxElements) return damaged;
     image.params.push_back(p);
   }
@@ -60,6 +62,7 @@ absl::StatusOr<KernelImage> ParseImage(std::string_view bytes) {
     p.symbol = reader.Text();
     p.threads = reader.Int();
     p.scratch_bytes = reader.Int();
+    p.once = reader.Int() != 0;
     if (p.threads < 1 || p.threads > kMaxThreads) return damaged;
     if (p.scratch_bytes < 0 || p.scratch_bytes > kMaxScratchBytes) return damaged;
     image.phases.push_back(std::move(p));

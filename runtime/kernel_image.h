@@ -19,6 +19,7 @@ struct ImageParam {
   bool written = false;
   bool read = false;
   bool temporary = false;  ///< allocated by the runtime, not the caller
+  bool kept = false;       ///< a temporary whose contents outlive the run
 
   int64_t bytes() const { return elements * ByteSize(dtype.scalar); }
   bool operator==(const ImageParam&) const = default;
@@ -30,6 +31,7 @@ struct ImagePhase {
   std::string symbol;
   int64_t threads = 1;
   int64_t scratch_bytes = 0;  ///< per thread
+  bool once = false;          ///< packs constant operands; need not run again
   bool operator==(const ImagePhase&) const = default;
 };
 

@@ -1,14 +1,36 @@
 #include "tensor/notation.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "rewrite/concat.h"
+#include "rewrite/kernel_flags.h"
 #include "tensor/fusion.h"
 #include "tensor/lower.h"
 #include "tensor/parser.h"
 #include "tensor/shapes.h"
 
 namespace quern {
+
+namespace {
+
+absl::Status MarkConstants(const std::vector<std::string>& constants,
+                           std::vector<TensorInfo>& tensors) {
+  for (const std::string& name : constants) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [&](const TensorInfo& t) { return t.name == name; });
+    if (found == tensors.end() || found->role != TensorRole::kInput) {
+      return absl::InvalidArgumentError(
+          Concat("constant ", name, ": the formula reads no input of this name",
+                 found == tensors.end() ? "" : ", it writes the tensor"));
+    }
+    found->constant = true;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<Program> ParseNotation(std::string_view text, const NotationOptions& options) {
   using namespace notation;  // NOLINT(google-build-using-namespace)
@@ -22,6 +44,8 @@ absl::StatusOr<Program> ParseNotation(std::string_view text, const NotationOptio
     if (!chosen.ok()) return chosen.status();
     inlined = *std::move(chosen);
   }
+
+  if (absl::Status s = MarkConstants(options.constants, meaning->names.tensors); !s.ok()) return s;
 
   Program program;
   program.graph = std::make_shared<UOpGraph>();
@@ -42,6 +66,11 @@ absl::StatusOr<Program> ParseNotation(std::string_view text, const NotationOptio
     if (!sink.ok()) return sink.status();
     KernelInfo kernel;
     kernel.sink = *sink;
+    for (int64_t s : LoadedSlots(*sink)) {
+      if (program.tensors[s].constant) {
+        kernel.sink = MarkConstantSlot(*program.graph, kernel.sink, s);
+      }
+    }
     kernel.output = slot[meaning->names.written[i]];
     kernel.name = program.tensors[kernel.output].name;
     kernel.inputs = LoadedSlots(*sink);

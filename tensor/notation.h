@@ -18,7 +18,9 @@ struct NotationOptions {
   std::map<std::string, DType> dtypes;                 ///< of tensors; inputs default to f32
   std::map<std::string, std::vector<int64_t>> shapes;  ///< of inputs
   std::vector<std::string>
-      outputs;       ///< intermediates to keep; unused statements always are outputs
+      outputs;  ///< intermediates to keep; unused statements always are outputs
+  /// Inputs whose contents do not change between runs, such as weights.
+  std::vector<std::string> constants;
   bool fuse = true;  ///< false: every statement becomes a kernel
 };
 

@@ -19,9 +19,19 @@ struct ExecutionPlan::State {
     void* intermediate = nullptr;
     size_t argument = 0;
   };
+  using Pointers = absl::InlinedVector<void*, 16>;
   struct Step {
     std::unique_ptr<CpuKernel> kernel;
     std::vector<Source> sources;  // in the order of the kernel's parameters
+
+    State::Pointers Pointers(std::span<void* const> buffers) const {
+      State::Pointers pointers;
+      for (const Source& source : sources) {
+        pointers.push_back(source.intermediate != nullptr ? source.intermediate
+                                                          : buffers[source.argument]);
+      }
+      return pointers;
+    }
   };
   std::vector<Step> steps;
   std::vector<AlignedMemory> intermediates;
@@ -36,7 +46,7 @@ const std::vector<TensorInfo>& ExecutionPlan::arguments() const { return state_-
 const std::vector<KernelReport>& ExecutionPlan::reports() const { return state_->reports; }
 const Target& ExecutionPlan::target() const { return state_->device->target(); }
 
-absl::Status ExecutionPlan::Run(std::span<void* const> buffers) {
+absl::Status ExecutionPlan::CheckBuffers(std::span<void* const> buffers) const {
   if (buffers.size() != state_->arguments.size()) {
     return absl::InvalidArgumentError(
         Concat("run: ", buffers.size(), " buffers for ", state_->arguments.size(), " tensors"));
@@ -47,15 +57,18 @@ absl::Status ExecutionPlan::Run(std::span<void* const> buffers) {
           Concat("run: no buffer for tensor ", state_->arguments[i].name));
     }
   }
-  absl::InlinedVector<void*, 16> pointers;
-  for (State::Step& step : state_->steps) {
-    pointers.clear();
-    for (const State::Source& source : step.sources) {
-      pointers.push_back(source.intermediate != nullptr ? source.intermediate
-                                                        : buffers[source.argument]);
-    }
-    step.kernel->Run(pointers);
-  }
+  return absl::OkStatus();
+}
+
+absl::Status ExecutionPlan::Run(std::span<void* const> buffers) {
+  if (absl::Status s = CheckBuffers(buffers); !s.ok()) return s;
+  for (State::Step& step : state_->steps) step.kernel->Run(step.Pointers(buffers));
+  return absl::OkStatus();
+}
+
+absl::Status ExecutionPlan::PackConstants(std::span<void* const> buffers) {
+  if (absl::Status s = CheckBuffers(buffers); !s.ok()) return s;
+  for (State::Step& step : state_->steps) step.kernel->PackConstants(step.Pointers(buffers));
   return absl::OkStatus();
 }
 

@@ -33,11 +33,19 @@ class ExecutionPlan {
   /// its size. Errors: a wrong number of buffers, a null pointer.
   absl::Status Run(std::span<void* const> buffers);
 
+  /// Packs what the kernels keep of constant inputs (TensorInfo::constant) in the layout that their
+  /// inner loops read. Run does so the first time it is called; call this to have it done ahead, or
+  /// again after the contents of a constant have changed. Arguments and errors as for Run; no Run
+  /// may be in progress.
+  absl::Status PackConstants(std::span<void* const> buffers);
+
   /// One per kernel, in order of execution.
   const std::vector<KernelReport>& reports() const;
   const Target& target() const;
 
  private:
+  absl::Status CheckBuffers(std::span<void* const> buffers) const;
+
   struct State;
   explicit ExecutionPlan(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

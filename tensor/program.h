@@ -24,6 +24,7 @@ struct TensorInfo {
   std::vector<int64_t> shape;
   int64_t slot = 0;  ///< of its PARAM in every kernel; its place in Program::tensors
   TensorRole role = TensorRole::kInput;
+  bool constant = false;  ///< an input with the same contents in each run: may be packed ahead
 
   int64_t elements() const {
     int64_t n = 1;

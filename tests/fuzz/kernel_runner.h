@@ -24,12 +24,14 @@ inline KernelImage MakeImage(const LoweredKernel& lowered, const CompiledKernel&
                             .elements = p.elements,
                             .written = p.written,
                             .read = p.read,
-                            .temporary = p.temporary});
+                            .temporary = p.temporary,
+                            .kept = p.kept});
   }
   for (size_t i = 0; i < lowered.phases.size(); ++i) {
     image.phases.push_back({.symbol = compiled.symbols[i],
                             .threads = lowered.phases[i].threads,
-                            .scratch_bytes = lowered.phases[i].scratch_bytes});
+                            .scratch_bytes = lowered.phases[i].scratch_bytes,
+                            .once = lowered.phases[i].once});
   }
   return image;
 }

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <optional>
+#include <thread>
+#include <vector>
 
 #include "optimizer/heuristic.h"
 #include "optimizer/scheduler.h"
@@ -312,6 +316,86 @@ TEST(PrepareProgramTest, RunsAllKernelsOfAProgram) {
   EXPECT_EQ(plan->Run(buffers).code(), absl::StatusCode::kInvalidArgument);
   buffers.push_back(nullptr);
   EXPECT_THAT(std::string(plan->Run(buffers).message()), HasSubstr("no buffer for tensor"));
+}
+
+// A product whose second operand is constant, and the plan of its heuristic schedule.
+struct ConstantProduct {
+  static constexpr int64_t kSize = 256;
+
+  explicit ConstantProduct(OptStrategy strategy) {
+    NotationOptions options;
+    QUERN_CHECK(ParseSizes("i=256,j=256,k=256", options).ok());
+    options.constants = {"B"};
+    absl::StatusOr<Program> program = ParseNotation("C[i,j] = sum[k](A[i,k]*B[j,k])", options);
+    QUERN_CHECK(program.ok());
+    absl::StatusOr<PrepareConfig> config =
+        PrepareConfig::Builder().Strategy(std::move(strategy)).Cache(false).Build();
+    QUERN_CHECK(config.ok());
+    absl::StatusOr<ExecutionPlan> prepared = Prepare(*program, *config);
+    QUERN_CHECK(prepared.ok());
+    plan.emplace(*std::move(prepared));
+    for (std::vector<float>* v : {&a, &b, &c}) v->assign(kSize * kSize, 1.0f);
+  }
+
+  float FirstOutput() {
+    QUERN_CHECK(plan->Run(std::vector<void*>{a.data(), b.data(), c.data()}).ok());
+    return c[0];
+  }
+  absl::Status Pack() {
+    return plan->PackConstants(std::vector<void*>{a.data(), b.data(), c.data()});
+  }
+
+  std::optional<ExecutionPlan> plan;
+  std::vector<float> a, b, c;
+};
+
+// Packed in the first run; what is written to it later is seen after it is packed again.
+TEST(ConstantsTest, ArePackedOnce) {
+  ConstantProduct product(OptStrategy::Heuristic{});
+  EXPECT_EQ(product.FirstOutput(), 256);
+  std::fill(product.b.begin(), product.b.end(), 2.0f);
+  EXPECT_EQ(product.FirstOutput(), 256);
+  ASSERT_TRUE(product.Pack().ok());
+  EXPECT_EQ(product.FirstOutput(), 512);
+  // The other operand is no constant.
+  std::fill(product.a.begin(), product.a.end(), 3.0f);
+  EXPECT_EQ(product.FirstOutput(), 1536);
+}
+
+// A schedule that packs nothing reads constants where they are.
+TEST(ConstantsTest, NeedNotBePacked) {
+  ConstantProduct product(OptStrategy::NoOpt{});
+  EXPECT_EQ(product.FirstOutput(), 256);
+  EXPECT_TRUE(product.Pack().ok());
+  EXPECT_EQ(product.FirstOutput(), 256);
+}
+
+TEST(ConstantsTest, TheFirstRunsMayBeSeveralAtOnce) {
+  ConstantProduct product(OptStrategy::Heuristic{});
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      std::vector<float> c(product.c.size());
+      std::vector<void*> buffers = {product.a.data(), product.b.data(), c.data()};
+      for (int run = 0; run < 5; ++run) {
+        if (!product.plan->Run(buffers).ok()) ++wrong;
+        for (float x : c) wrong += x == 256 ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(ConstantsTest, MustBeInputs) {
+  NotationOptions options;
+  ASSERT_TRUE(ParseSizes("i=4", options).ok());
+  options.constants = {"y"};
+  EXPECT_THAT(ParseNotation("y[i] = x[i]", options).status().message(),
+              HasSubstr("constant y: the formula reads no input of this name"));
+  options.constants = {"z"};
+  EXPECT_THAT(ParseNotation("y[i] = x[i]", options).status().message(), HasSubstr("constant z"));
 }
 
 }  // namespace

@@ -209,6 +209,12 @@ TEST(ProveAccessTest, GatesOfEveryKind) {
                               Mul(g, Binary(g, Op::kFloorDiv, Add(g, seven, j), c(2)), c(44)));
   EXPECT_TRUE(proved(133, half_of_it, Lt(g, i7j, c(8))));
   EXPECT_FALSE(proved(132, half_of_it, Lt(g, i7j, c(8))));
+  // 128·⌊i/2⌋ + k, where 3·i + j < 4: a single quotient, too, is rounded before it is multiplied.
+  const UOp* i3j = Add(g, Mul(g, u, c(3)), Range(g, 3, 2, AxisType::kLocal));
+  const UOp* block =
+      Add(g, Mul(g, Binary(g, Op::kFloorDiv, u, c(2)), c(128)), Range(g, 128, 3, AxisType::kLoop));
+  EXPECT_TRUE(proved(128, block, Lt(g, i3j, c(4))));
+  EXPECT_FALSE(proved(128, block, Lt(g, i3j, c(7))));
   // Lanes: 6 + 3·l where l < 1, as an access behind a partial mask.
   const DType index2 = kIndexType.WithLanes(2);
   const auto both = [&](const UOp* x) { return g.Make(Op::kBroadcast, index2, {x}); };
