@@ -138,7 +138,9 @@ TEST_F(DriverTest, ExplainShowsEveryStage) {
   EXPECT_THAT(one.out, Not(HasSubstr("linearize")));
   const Outcome bad = with({"--pass", "nonsense"});
   EXPECT_EQ(bad.code, 2);
-  EXPECT_THAT(bad.err, HasSubstr("there is no such pass; there are: kernel heuristic schedule"));
+  EXPECT_THAT(
+      bad.err,
+      HasSubstr("there is no such pass; there are: kernel merged-loops heuristic schedule"));
   EXPECT_THAT(with({"--pass", "heuristic"}).out, HasSubstr("heuristic: steps of the default"));
   EXPECT_THAT(with({"--actions", "--pass", "schedule"}).out, HasSubstr("UPCAST(0,"));
   const Outcome refused = with({"--apply", "UPCAST(9,2)"});

@@ -19,9 +19,10 @@ KernelImage Sample() {
                    .elements = int64_t{1} << 40,
                    .written = true,
                    .read = true,
-                   .temporary = true}};
+                   .temporary = true,
+                   .kept = true}};
   image.phases = {{.symbol = "phase0", .threads = 4, .scratch_bytes = 4096},
-                  {.symbol = "", .threads = 1, .scratch_bytes = 0}};
+                  {.symbol = "", .threads = 1, .scratch_bytes = 0, .once = true}};
   return image;
 }
 
@@ -37,13 +38,13 @@ TEST(KernelImageTest, ReadsBackWhatItWrote) {
 TEST(KernelImageTest, TheBytesAreFixed) {
   KernelImage image;
   image.object = "o";
-  image.phases = {{.symbol = "s", .threads = 258, .scratch_bytes = 0}};
+  image.phases = {{.symbol = "s", .threads = 258, .scratch_bytes = 0, .once = true}};
   const auto number = [](int value) {
     return std::string(
         {static_cast<char>(value & 255), static_cast<char>(value >> 8), 0, 0, 0, 0, 0, 0});
   };
-  EXPECT_EQ(SerializeImage(image), "QKI1" + number(0) + number(1) + number(1) + "s" + number(258) +
-                                       number(0) + number(1) + "o");
+  EXPECT_EQ(SerializeImage(image), "QKI2" + number(0) + number(1) + number(1) + "s" + number(258) +
+                                       number(0) + number(1) + number(1) + "o");
 }
 
 TEST(KernelImageTest, EveryTruncationIsAnError) {
