@@ -45,6 +45,8 @@ Workload ConvolutionRow(std::string name, const Convolution& shape) {
   w.formula = std::move(text.formula);
   w.sizes = std::move(text.sizes);
   w.shapes = std::move(text.shapes);
+  w.weights = "W";
+  w.always_packed = true;
   w.output = "Y";
   w.output_elements = OutputLayout(shape).elements();
   w.flops = FlopsOf(shape);

@@ -70,7 +70,7 @@ void Limits::Measure(const Target& target, int threads) {
 
 absl::StatusOr<Row> MeasureRow(const Workload& workload, int threads,
                                const std::vector<Peer>& peers, const SuiteOptions& options) {
-  absl::StatusOr<Program> program = MakeProgram(workload);
+  absl::StatusOr<Program> program = MakeProgram(workload, workload.always_packed);
   if (!program.ok()) return program.status();
   ProgramInput input;
   input.program = *program;
@@ -82,18 +82,26 @@ absl::StatusOr<Row> MeasureRow(const Workload& workload, int threads,
   }
 
   std::vector<Contender> contenders;
-  for (bool tuned : {false, true}) {
-    if (tuned && !options.tuned) continue;
-    Contender contender;
-    contender.timing.name = tuned ? "tuned" : "heuristic";
-    absl::StatusOr<std::function<void()>> call = BindQuern(*program, *memory, tuned, threads);
-    if (call.ok()) {
-      contender.call = *std::move(call);
-      Check(contender, workload, buffers);
-    } else {
-      contender.timing.check = call.status().ToString();
+  const bool both_ways = !workload.weights.empty() && !workload.always_packed;
+  for (bool packed : {false, true}) {
+    if (packed && !both_ways) continue;
+    const absl::StatusOr<Program> variant =
+        packed ? MakeProgram(workload, /*packed=*/true) : *program;
+    if (!variant.ok()) return variant.status();
+    for (bool tuned : {false, true}) {
+      if (tuned && !options.tuned) continue;
+      Contender contender;
+      contender.timing.name = tuned ? "tuned" : "heuristic";
+      contender.timing.footing = packed ? Footing::kPacked : Footing::kPlain;
+      absl::StatusOr<std::function<void()>> call = BindQuern(*variant, *memory, tuned, threads);
+      if (call.ok()) {
+        contender.call = *std::move(call);
+        Check(contender, workload, buffers);
+      } else {
+        contender.timing.check = call.status().ToString();
+      }
+      contenders.push_back(std::move(contender));
     }
-    contenders.push_back(std::move(contender));
   }
   for (const Peer& peer : peers) {
     if (!peer.found) continue;

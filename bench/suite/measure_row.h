@@ -24,12 +24,13 @@ struct Limits {
   void Measure(const Target& target, int threads);
 };
 
-/// One candidate of a row: Quern's "heuristic" or "tuned", or a peer.
+/// One candidate of a row: Quern's "heuristic" or "tuned", on plain operands or with the weights
+/// packed ahead, or a peer.
 struct Timing {
   std::string name;
   bool is_peer = false;
-  Footing footing = Footing::kPlain;  ///< of a peer
-  std::string check;                  ///< "ok", or what is wrong: then there is no time
+  Footing footing = Footing::kPlain;
+  std::string check;  ///< "ok", or what is wrong: then there is no time
   double median = 0;
   double low = 0, high = 0;  ///< the quarters of the samples lie below and above
 

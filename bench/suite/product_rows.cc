@@ -1,5 +1,7 @@
 // Matrix products, alone and with what often follows them, and attention, which is two of them.
 
+#include <algorithm>
+
 #include "bench/suite/workload.h"
 #include "rewrite/concat.h"
 
@@ -58,6 +60,8 @@ Workload Gemm(std::string name, int64_t m, int64_t n, int64_t k) {
   w.k = k;
   w.formula = "C[i,j] = sum[k](A[i,k]*B[k,j])";
   w.sizes = Concat("i=", m, ",j=", n, ",k=", k);
+  // Where packing is a good part of the work.
+  if (std::min({m, n, k}) >= 512) w.weights = "B";
   return Counted(std::move(w), 4);
 }
 

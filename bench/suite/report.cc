@@ -58,27 +58,29 @@ std::string ReadableTime(double seconds) {
 }  // namespace
 
 void PrintHeader() {
-  std::printf("%-34s %2s %-10s %12s %7s %15s %7s %-13s %6s\n", "workload", "th", "variant",
+  std::printf("%-34s %2s %-14s %12s %7s %15s %7s %-13s %6s\n", "workload", "th", "variant",
               "median", "spread", "rate", "bound", "best peer", "ratio");
 }
 
 void PrintRow(const Row& row, const Limits& limits) {
   const Workload& w = row.workload;
-  const Timing* peer = BestPeer(row, Footing::kPlain);
   for (const Timing& t : row.timings) {
     if (t.is_peer) continue;
+    const std::string name = Concat(t.name, t.footing == Footing::kPacked ? " pack" : "");
     if (!t.ok()) {
-      std::printf("%-34s %2d %-10s WRONG: %s\n", w.name.c_str(), row.threads, t.name.c_str(),
+      std::printf("%-34s %2d %-14s WRONG: %s\n", w.name.c_str(), row.threads, name.c_str(),
                   t.check.c_str());
       continue;
     }
+    const Timing* peer = BestPeer(row, t.footing);
     const Bound bound = BoundOf(w, limits, t.median);
-    std::printf("%-34s %2d %-10s %12s %6.1f%% %8.1f %-6s %6.1f%% %-13s", w.name.c_str(),
-                row.threads, t.name.c_str(), ReadableTime(t.median).c_str(),
+    std::printf("%-34s %2d %-14s %12s %6.1f%% %8.1f %-6s %6.1f%% %-13s", w.name.c_str(),
+                row.threads, name.c_str(), ReadableTime(t.median).c_str(),
                 (t.high - t.low) / t.median * 100, bound.rate * 1e-9, bound.flops ? "GFLOP" : "GB",
                 bound.fraction * 100, peer == nullptr ? "none" : peer->name.c_str());
     if (peer != nullptr) std::printf(" %6.3f", peer->median / t.median);
     for (const OtherFooting& other : kOtherFootings) {
+      if (t.footing != Footing::kPlain) continue;
       const Timing* best = BestPeer(row, other.footing);
       if (best != nullptr) std::printf("  %s %.3f", other.name, best->median / t.median);
     }
@@ -101,7 +103,6 @@ void PrintRow(const Row& row, const Limits& limits) {
 
 void AppendJson(const Row& row, const Limits& limits, nlohmann::json& rows) {
   const Workload& w = row.workload;
-  const Timing* peer = BestPeer(row, Footing::kPlain);
   nlohmann::json peers = nlohmann::json::object();
   for (const Timing& t : row.timings) {
     if (!t.is_peer) continue;
@@ -109,6 +110,7 @@ void AppendJson(const Row& row, const Limits& limits, nlohmann::json& rows) {
   }
   for (const Timing& t : row.timings) {
     if (t.is_peer) continue;
+    const Timing* peer = BestPeer(row, t.footing);
     const Bound bound = BoundOf(w, limits, t.median);
     nlohmann::json object = {
         {"workload", w.name},
@@ -125,6 +127,7 @@ void AppendJson(const Row& row, const Limits& limits, nlohmann::json& rows) {
         {"peer_seconds", nullptr},
         {"ratio_to_best_peer", nullptr},
         {"check", t.check},
+        {"packed", w.always_packed || t.footing == Footing::kPacked},
         {"kernels", row.kernels},
         {"peers", peers},
     };
@@ -135,7 +138,7 @@ void AppendJson(const Row& row, const Limits& limits, nlohmann::json& rows) {
     }
     for (const OtherFooting& other : kOtherFootings) {
       const Timing* best = BestPeer(row, other.footing);
-      if (best == nullptr || !t.ok()) continue;
+      if (best == nullptr || !t.ok() || t.footing != Footing::kPlain) continue;
       object[Concat("ratio_to_", other.name)] = best->median / t.median;
     }
     rows.push_back(std::move(object));

@@ -17,7 +17,7 @@ const std::vector<Workload>& SuiteWorkloads() {
   return list;
 }
 
-absl::StatusOr<Program> MakeProgram(const Workload& workload) {
+absl::StatusOr<Program> MakeProgram(const Workload& workload, bool packed) {
   NotationOptions options;
   if (absl::Status s = ParseSizes(workload.sizes, options); !s.ok()) return s;
   if (!workload.dtypes.empty()) {
@@ -26,6 +26,7 @@ absl::StatusOr<Program> MakeProgram(const Workload& workload) {
   for (const std::string& shape : workload.shapes) {
     if (absl::Status s = ParseShape(shape, options); !s.ok()) return s;
   }
+  if (packed && !workload.weights.empty()) options.constants = {workload.weights};
   return ParseNotation(workload.formula, options);
 }
 

@@ -51,7 +51,10 @@ struct Workload {
   std::string sizes;                ///< as for ParseSizes
   std::string dtypes;               ///< as for ParseDTypes
   std::vector<std::string> shapes;  ///< as for ParseShape
-  std::string output = "C";         ///< name of the tensor that is checked
+  std::string weights;              ///< an input that may be reordered ahead: constant for Quern
+  /// Whether `weights` are reordered ahead by all contenders; else they are compared both ways.
+  bool always_packed = false;
+  std::string output = "C";  ///< name of the tensor that is checked
   int64_t output_elements = 1;
   double flops = 0;
   /// That must move between memory and processor: every element of every operand once.
@@ -78,7 +81,8 @@ class Buffers {
 };
 
 const std::vector<Workload>& SuiteWorkloads();
-absl::StatusOr<Program> MakeProgram(const Workload& workload);
+/// `packed`: the weights are constant.
+absl::StatusOr<Program> MakeProgram(const Workload& workload, bool packed);
 
 // The rows of the suite, by what they compute.
 void AddProducts(std::vector<Workload>& list);
