@@ -17,8 +17,6 @@
 namespace quern {
 namespace {
 
-using Function = void (*)(void* const* params, void* scratch, int64_t thread);
-
 absl::Status FromLlvm(llvm::Error error, std::string_view what) {
   return absl::InternalError(Concat(what, ": ", llvm::toString(std::move(error))));
 }
@@ -44,7 +42,13 @@ class LoadedKernel : public CpuKernel {
     for (const ImagePhase& phase : image_.phases) {
       llvm::Expected<llvm::orc::ExecutorAddr> address = jit_.lookup(library_, phase.symbol);
       if (!address) return FromLlvm(address.takeError(), Concat("load: ", phase.symbol));
-      functions_.push_back(address->toPtr<Function>());
+      functions_.push_back(address->toPtr<KernelFunction>());
+    }
+    const bool plain = std::none_of(image_.params.begin(), image_.params.end(),
+                                    [](const ImageParam& param) { return param.temporary; });
+    if (plain && image_.phases.size() == 1 && image_.phases[0].threads == 1 &&
+        image_.phases[0].scratch_bytes == 0) {
+      raw_ = functions_[0];
     }
     for (const ImageParam& param : image_.params) {
       kept_.push_back(param.kept ? AllocateAligned(param.bytes()) : nullptr);
@@ -64,6 +68,7 @@ class LoadedKernel : public CpuKernel {
   }
 
   void Run(std::span<void* const> buffers) override {
+    if (raw_ != nullptr) return raw_(buffers.data(), nullptr, 0);
     if (!packed_.load(std::memory_order_acquire)) PackFirst(buffers);
     // One caller at a time uses the first workspace, without a lock; others get one of their own.
     if (!first_busy_.exchange(true, std::memory_order_acquire)) {
@@ -84,6 +89,8 @@ class LoadedKernel : public CpuKernel {
     spare_.push_back(std::move(workspace));
     packed_.store(true, std::memory_order_release);
   }
+
+  KernelFunction raw_function() const override { return raw_; }
 
   const KernelImage& image() const override { return image_; }
 
@@ -151,7 +158,7 @@ class LoadedKernel : public CpuKernel {
 
   void RunPhase(size_t number, const Workspace& workspace) {
     const ImagePhase& phase = image_.phases[number];
-    const Function function = functions_[number];
+    const KernelFunction function = functions_[number];
     void* const* params = workspace.params.data();
     auto* scratch = static_cast<char*>(workspace.scratch.get());
     if (phase.threads == 1) {
@@ -167,7 +174,8 @@ class LoadedKernel : public CpuKernel {
   llvm::orc::LLJIT& jit_;
   llvm::orc::JITDylib& library_;
   ThreadTeam& team_;
-  std::vector<Function> functions_;
+  std::vector<KernelFunction> functions_;
+  KernelFunction raw_ = nullptr;
   std::vector<AlignedMemory> kept_;  // by parameter: packed constants
   std::atomic<bool> packed_{false};
   std::mutex packing_;

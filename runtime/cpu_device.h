@@ -11,6 +11,9 @@
 
 namespace quern {
 
+/// The machine code of a kernel's phase. `params` are the pointers of all its parameters.
+using KernelFunction = void (*)(void* const* params, void* scratch, int64_t thread);
+
 /// A kernel in memory, ready to run. Several threads may run it at the same time; each run has
 /// scratch memory of its own.
 class CpuKernel {
@@ -27,6 +30,11 @@ class CpuKernel {
   /// Packs constant operands, again if they were: after this, runs see their present contents. No
   /// run may be in progress.
   virtual void PackConstants(std::span<void* const> buffers) = 0;
+
+  /// The code itself, for callers to whom each nanosecond counts: `f(buffers, nullptr, 0)` does
+  /// what Run does. nullptr if the kernel needs more than its buffers: threads, scratch memory,
+  /// several phases. Lives as long as the kernel.
+  virtual KernelFunction raw_function() const = 0;
 
   virtual const KernelImage& image() const = 0;
 };

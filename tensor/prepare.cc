@@ -23,6 +23,7 @@ struct ExecutionPlan::State {
   struct Step {
     std::unique_ptr<CpuKernel> kernel;
     std::vector<Source> sources;  // in the order of the kernel's parameters
+    bool in_order = false;        // the sources are the plan's arguments as they stand
 
     State::Pointers Pointers(std::span<void* const> buffers) const {
       State::Pointers pointers;
@@ -62,8 +63,20 @@ absl::Status ExecutionPlan::CheckBuffers(std::span<void* const> buffers) const {
 
 absl::Status ExecutionPlan::Run(std::span<void* const> buffers) {
   if (absl::Status s = CheckBuffers(buffers); !s.ok()) return s;
-  for (State::Step& step : state_->steps) step.kernel->Run(step.Pointers(buffers));
+  for (State::Step& step : state_->steps) {
+    if (step.in_order) {
+      step.kernel->Run(buffers);
+    } else {
+      step.kernel->Run(step.Pointers(buffers));
+    }
+  }
   return absl::OkStatus();
+}
+
+KernelFunction ExecutionPlan::raw_function() const {
+  if (state_->steps.size() != 1) return nullptr;
+  const State::Step& step = state_->steps[0];
+  return step.in_order ? step.kernel->raw_function() : nullptr;
 }
 
 absl::Status ExecutionPlan::PackConstants(std::span<void* const> buffers) {
@@ -109,6 +122,11 @@ absl::StatusOr<ExecutionPlan> Prepare(const Program& program, const PrepareConfi
     ExecutionPlan::State::Step step;
     for (const ImageParam& param : prepared->kernel->image().params) {
       if (!param.temporary) step.sources.push_back(by_slot.at(param.slot));
+    }
+    step.in_order = step.sources.size() == state->arguments.size();
+    for (size_t i = 0; i < step.sources.size(); ++i) {
+      step.in_order =
+          step.in_order && step.sources[i].intermediate == nullptr && step.sources[i].argument == i;
     }
     step.kernel = std::move(prepared->kernel);
     state->steps.push_back(std::move(step));

@@ -33,6 +33,11 @@ class ExecutionPlan {
   /// its size. Errors: a wrong number of buffers, a null pointer.
   absl::Status Run(std::span<void* const> buffers);
 
+  /// Machine code that does what Run does, without its checks, in some nanoseconds less:
+  /// `f(buffers, nullptr, 0)`. nullptr unless the program is one kernel that needs nothing besides
+  /// its arguments, in their order: no threads, no scratch memory. Lives as long as the plan.
+  KernelFunction raw_function() const;
+
   /// Packs what the kernels keep of constant inputs (TensorInfo::constant) in the layout that their
   /// inner loops read. Run does so the first time it is called; call this to have it done ahead, or
   /// again after the contents of a constant have changed. Arguments and errors as for Run; no Run

@@ -25,6 +25,9 @@ std::function<void()> CallOf(const std::shared_ptr<ExecutionPlan>& plan, const P
       }
     }
   }
+  if (const KernelFunction function = plan->raw_function()) {
+    return [plan, pointers, function] { function(pointers.data(), nullptr, 0); };
+  }
   return [plan, pointers] { plan->Run(pointers).IgnoreError(); };
 }
 

@@ -398,5 +398,47 @@ TEST(ConstantsTest, MustBeInputs) {
   EXPECT_THAT(ParseNotation("y[i] = x[i]", options).status().message(), HasSubstr("constant z"));
 }
 
+absl::StatusOr<ExecutionPlan> PlanOf(std::string_view formula, std::string_view sizes,
+                                     int threads) {
+  NotationOptions options;
+  QUERN_CHECK(ParseSizes(sizes, options).ok());
+  absl::StatusOr<Program> program = ParseNotation(formula, options);
+  if (!program.ok()) return program.status();
+  absl::StatusOr<PrepareConfig> config =
+      PrepareConfig::Builder().Threads(threads).Cache(false).Build();
+  if (!config.ok()) return config.status();
+  return Prepare(*program, *config);
+}
+
+TEST(RawFunctionTest, DoesWhatRunDoes) {
+  absl::StatusOr<ExecutionPlan> plan =
+      PlanOf("C[i,j] = sum[k](A[i,k]*B[k,j])", "i=16,j=16,k=16", 1);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const KernelFunction function = plan->raw_function();
+  ASSERT_NE(function, nullptr);
+  std::vector<float> a(256), b(256), c(256), expected(256);
+  FillRandom(ScalarType::kF32, 256, 1, a.data());
+  FillRandom(ScalarType::kF32, 256, 2, b.data());
+  ASSERT_TRUE(plan->Run(std::vector<void*>{a.data(), b.data(), expected.data()}).ok());
+  const std::vector<void*> pointers = {a.data(), b.data(), c.data()};
+  function(pointers.data(), nullptr, 0);
+  EXPECT_EQ(c, expected);
+}
+
+// What needs threads, scratch memory, or a second kernel, has none.
+TEST(RawFunctionTest, OnlyWhereNothingElseIsNeeded) {
+  const auto raw = [](std::string_view formula, std::string_view sizes, int threads) {
+    absl::StatusOr<ExecutionPlan> plan = PlanOf(formula, sizes, threads);
+    QUERN_CHECK(plan.ok());
+    return plan->raw_function() != nullptr;
+  };
+  const char* product = "C[i,j] = sum[k](A[i,k]*B[k,j])";
+  EXPECT_TRUE(raw(product, "i=32,j=32,k=32", 1));
+  EXPECT_FALSE(raw(product, "i=512,j=512,k=512", 1));  // packs
+  EXPECT_FALSE(
+      raw("D[i,j] = sum[k](A[i,k]*B[k,j]); E[i,j] = sum[k](D[i,k]*B[k,j])", "i=32,j=32,k=32", 1));
+  if (DetectCpu().cores >= 2) EXPECT_FALSE(raw("y[i] = x[i]*2", "i=16777216", 2));
+}
+
 }  // namespace
 }  // namespace quern
