@@ -3,6 +3,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/PatternMatch.h>
 
 #include <bit>
 
@@ -35,11 +36,29 @@ Value* ConstLike(Value* v, int64_t value) {
   return llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(value), /*IsSigned=*/true);
 }
 
-// max(x, y) is x if x is NaN, else x if x > y, else y (docs/semantics.md).
+// The number that all lanes of `v` are, unless that is not known or is NaN.
+const llvm::APFloat* KnownNumber(Value* v) {
+  const llvm::APFloat* number = nullptr;
+  const bool known = llvm::PatternMatch::match(v, llvm::PatternMatch::m_APFloat(number));
+  return known && !number->isNaN() ? number : nullptr;
+}
+
+// max(x, y) is x if x is NaN, else x if x > y, else y (docs/semantics.md). x86 has an instruction
+// for `a > b ? a : b`, so that form is kept, and it alone is enough where one side is a number.
 Value* FloatExtreme(IRBuilderBase& b, bool max, Value* x, Value* y) {
-  Value* wins = max ? b.CreateFCmpOGT(x, y) : b.CreateFCmpOLT(x, y);
-  Value* chosen = b.CreateSelect(wins, x, y);
-  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, chosen);
+  const auto better = [&](Value* one, Value* other) {
+    Value* wins = max ? b.CreateFCmpOGT(one, other) : b.CreateFCmpOLT(one, other);
+    return b.CreateSelect(wins, one, other);
+  };
+  if (KnownNumber(x) != nullptr) return better(x, y);
+  if (const llvm::APFloat* number = KnownNumber(y)) {
+    if (!number->isZero()) return better(y, x);
+    Value* loses = max ? b.CreateFCmpOLE(x, y) : b.CreateFCmpOGE(x, y);
+    return b.CreateSelect(loses, y, x);  // Of two zeros y is taken.
+  }
+  // Selecting x itself here, LLVM would join the two conditions and the instruction would be lost.
+  Value* nan = llvm::ConstantFP::getNaN(x->getType());
+  return b.CreateSelect(b.CreateFCmpUNO(x, x), nan, better(x, y));
 }
 
 // Quotient or remainder with the corner cases of docs/semantics.md. LLVM leaves division by zero
