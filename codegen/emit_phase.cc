@@ -310,12 +310,16 @@ class PhaseEmitter {
         return EmitHorizontal(b_, u->reduce_op(), u->src(0)->dtype, Get(u->src(0)));
       case Op::kExtract:
         if (IsColumn(u)) {
-          return EmitSlice(b_, Pieces(u->src(0)), static_cast<unsigned>(u->arg.a), u->dtype.lanes);
+          const unsigned group = GroupOf(u->src(0));
+          Value* column = EmitSlice(b_, Pieces(u->src(0)), static_cast<unsigned>(u->arg.a) / group,
+                                    u->dtype.lanes / group);
+          return b_.CreateBitCast(column, LlvmType(context_, u->dtype));
         }
         return b_.CreateExtractElement(Get(u->src(0)), static_cast<uint64_t>(u->arg.a));
       case Op::kInterleave: {
         std::vector<Value*> parts;
         for (const UOp* s : u->src()) parts.push_back(Get(s));
+        QUERN_CHECK_MSG(u->arg.a == 0, "blocks of groups are never one value");
         return EmitInterleave(b_, parts);
       }
       case Op::kMatrix:
@@ -337,10 +341,21 @@ class PhaseEmitter {
     return u->op == Op::kExtract && u->dtype.lanes > 1 && u->src(0)->op == Op::kInterleave;
   }
 
+  static unsigned GroupOf(const UOp* block) {
+    return static_cast<unsigned>(std::max<int64_t>(1, block->arg.a));
+  }
+
   const std::vector<Value*>& Pieces(const UOp* block) {
     auto make = [&] {
       std::vector<Value*> rows;
       for (const UOp* s : block->src()) rows.push_back(Get(s));
+      const unsigned group = GroupOf(block);
+      if (group > 1) {  // A group moves as one wider integer.
+        const DType row = block->src(0)->dtype;
+        llvm::Type* element = b_.getIntNTy(group * 8 * static_cast<unsigned>(ByteSize(row.scalar)));
+        llvm::Type* type = llvm::FixedVectorType::get(element, row.lanes / group);
+        for (Value*& r : rows) r = b_.CreateBitCast(r, type);
+      }
       return EmitTransposed(b_, rows);
     };
     if (memory_.IsPure(block)) {

@@ -41,6 +41,15 @@ class StatementExpander {
     }
     const std::vector<const UOp*> order = Toposort(store_);
     FindChains(order);
+    group_ = FindStoredGroups();
+    const UOp* value = store_->src(1);
+    if (group_ != nullptr && value->op == Op::kLoad && IsVector(value)) {
+      bool shared = false;
+      for (const UOp* u : order) {
+        for (const UOp* s : u->src()) shared |= s == value && u != store_;
+      }
+      if (!shared && CanLoadGroups(value, group_)) grouped_load_ = value;
+    }
     copies_.resize(store_->id + 1);
     for (const UOp* u : order) ExpandNode(u);
     for (const UOp* copy : copies_[store_->id]) statements.push_back(copy);
@@ -108,11 +117,16 @@ class StatementExpander {
   void ExpandNode(const UOp* u) {
     const uint64_t set = Unrolled(u);
     if (set == 0 && !IsVector(u) && u->op != Op::kReduce && !HasRegisters(u)) return;
-    if (chained_.contains(u)) return;
+    if (chained_.contains(u) || u == grouped_load_) return;
     std::vector<const UOp*>& copies = copies_[u->id];
     std::vector<int64_t> values(sets_.ranges().size(), 0);
-    if (const UOp* along = TransposedAxis(u)) {
-      ForEach(set, values, [&] { copies.push_back(ExpandTransposed(u, along, values)); });
+    if (u == store_ && group_ != nullptr) {
+      ForEach(set & ~sets_.Bit(group_), values,
+              [&] { copies.push_back(StoreGroups(u, group_, values)); });
+      return;
+    }
+    if (const UOp* along = TransposedAxis(u, nullptr)) {
+      ForEach(set, values, [&] { copies.push_back(ExpandTransposed(u, along, nullptr, values)); });
       return;
     }
     const LinearForm form = u->op == Op::kIndex ? ToLinear(u->src(1)) : LinearForm();
@@ -137,60 +151,156 @@ class StatementExpander {
 
   // For a load whose lanes lie apart in memory: an unrolled axis along which it is contiguous. The
   // copies along that axis together are a block that is read by rows and transposed in registers.
-  const UOp* TransposedAxis(const UOp* u) const {
+  // With `group`, an unrolled axis too, it is blocks of whole groups along that axis that are
+  // contiguous, and move as one.
+  const UOp* TransposedAxis(const UOp* u, const UOp* group) const {
     if (u->op != Op::kLoad || !IsVector(u) || !IsPowerOfTwo(Width())) return nullptr;
     const UOp* index = u->src(0);
-    if (index->source_count == 3 && (IsVector(index->src(2)) || Unrolled(index->src(2)) != 0)) {
-      return nullptr;  // Rows that are partly outside would need masks of their own.
+    const int64_t size = group == nullptr ? 1 : group->range_size();
+    // A group is one integer.
+    if (group != nullptr && (IsBool(u->dtype) || size * ByteSize(u->dtype.scalar) > 8)) {
+      return nullptr;
     }
     const UOp* along = nullptr;
     bool strided = false;
+    bool grouped = group == nullptr;
     const LinearForm form = ToLinear(index->src(1));
     for (const auto& [term, coefficient] : form.terms) {
       if (term == lane_) {
-        strided = coefficient != 1;
+        strided = coefficient != size;
+      } else if (term == group) {
+        grouped = coefficient == 1;
       } else if (IsVector(term)) {
         return nullptr;
-      } else if (term->op == Op::kRange && Unrolled(term) != 0 && coefficient == 1) {
+      } else if (term->op == Op::kRange && Unrolled(term) != 0 && coefficient == size) {
         along = term;
       }
     }
+    if (along == nullptr || !strided || !grouped) return nullptr;
     for (const auto& [term, coefficient] : form.terms) {
       // As in i + (i·2)//3: its neighbours do not lie side by side.
-      if (along != nullptr && term != along && sets_.Depends(term, along)) return nullptr;
+      if (term != along && sets_.Depends(term, along)) return nullptr;
+      if (group != nullptr && term != group && sets_.Depends(term, group)) return nullptr;
     }
-    const bool fits = along != nullptr && IsPowerOfTwo(along->range_size()) &&
-                      along->range_size() >= 4 && along->range_size() <= 64 && Width() >= 4;
-    return strided && fits ? along : nullptr;
+    // Rows that are partly outside would need masks of their own.
+    if (index->source_count == 3 && Unrolled(index->src(2)) != 0) return nullptr;
+    const int64_t columns = along->range_size();
+    const bool fits = IsPowerOfTwo(columns) && columns >= 4 && columns * size <= 64 && Width() >= 4;
+    return fits ? along : nullptr;
   }
 
   static bool IsPowerOfTwo(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
-  const UOp* ExpandTransposed(const UOp* u, const UOp* along, std::vector<int64_t>& values) {
+  // One column of the block along the axes `along` and `group`.
+  const UOp* ExpandTransposed(const UOp* u, const UOp* along, const UOp* group,
+                              std::vector<int64_t>& values) {
     const UOp* index = u->src(0);
     const LinearForm form = ToLinear(index->src(1));
     const UOp* common = CommonOffset(form);
     const int rows = Width();
-    const int columns = static_cast<int>(along->range_size());
+    const int size = group == nullptr ? 1 : static_cast<int>(group->range_size());
+    const int columns = static_cast<int>(along->range_size()) * size;
     const int64_t column = values[BitNumber(along)];
-    const UOp* lanes = g_.Make(Op::kLanes, kIndexType.WithLanes(columns), {});
     std::vector<const UOp*> row_loads;
     values[BitNumber(along)] = 0;
+    if (group != nullptr) values[BitNumber(group)] = 0;
     for (int row = 0; row < rows; ++row) {
       LinearForm start = form;
       std::erase_if(start.terms, [&](const auto& term) { return term.first == lane_; });
       start.constant += form.CoefficientOf(lane_) * row;
-      const UOp* offset = ExpandOffset(start, common, values);
-      offset = Add(g_, g_.Make(Op::kBroadcast, lanes->dtype, {offset}), lanes);
-      const UOp* gate = nullptr;
-      if (index->source_count == 3) {
-        gate = g_.Make(Op::kBroadcast, kBoolType.WithLanes(columns), {index->src(2)});
-      }
-      row_loads.push_back(Load(g_, Index(g_, index->src(0), offset, gate)));
+      const UOp* gate = index->source_count == 3 ? index->src(2) : nullptr;
+      if (gate != nullptr) gate = Substitute(g_, gate, {{lane_}}, {{IndexConst(g_, row)}});
+      row_loads.push_back(
+          LoadNeighbours(index->src(0), ExpandOffset(start, common, values), gate, columns));
     }
     values[BitNumber(along)] = column;
-    const UOp* block = g_.Make(Op::kInterleave, u->dtype.WithLanes(rows * columns), row_loads);
-    return g_.Make(Op::kExtract, u->dtype.WithLanes(rows), {block}, {column * rows, 0});
+    const UOp* block = g_.Make(Op::kInterleave, u->dtype.WithLanes(rows * columns), row_loads,
+                               {size == 1 ? 0 : size, 0});
+    return g_.Make(Op::kExtract, u->dtype.WithLanes(rows * size), {block},
+                   {column * rows * size, 0});
+  }
+
+  const UOp* LoadNeighbours(const UOp* buffer, const UOp* offset, const UOp* gate, int count) {
+    const UOp* lanes = g_.Make(Op::kLanes, kIndexType.WithLanes(count), {});
+    offset = Add(g_, g_.Make(Op::kBroadcast, lanes->dtype, {offset}), lanes);
+    if (gate != nullptr) gate = g_.Make(Op::kBroadcast, kBoolType.WithLanes(count), {gate});
+    return Load(g_, Index(g_, buffer, offset, gate));
+  }
+
+  // --- Groups: the copies along one unrolled axis, side by side in each lane ---
+
+  // Whether an address has the neighbours along `axis` side by side, lane after lane (or the same
+  // for all lanes), and no gate between them.
+  bool HoldsGroups(const UOp* index, const UOp* axis) const {
+    const LinearForm form = ToLinear(index->src(1));
+    if (form.CoefficientOf(axis) != 1) return false;
+    for (const auto& [term, coefficient] : form.terms) {
+      if (term != axis && sets_.Depends(term, axis)) return false;
+      if (term != lane_ && IsVector(term)) return false;
+      if (term == lane_ && coefficient != axis->range_size()) return false;
+    }
+    return index->source_count == 2 ||
+           !(IsVector(index->src(2)) || sets_.Depends(index->src(2), axis));
+  }
+
+  // The unrolled axis whose copies of the store fill the gaps between its lanes, so that all of
+  // them are one store.
+  const UOp* FindStoredGroups() const {
+    const UOp* index = store_->src(0);
+    if (lane_ == nullptr || index->dtype.lanes != 1 || !IsVector(index->src(1))) return nullptr;
+    for (const UOp* r : sets_.Members(sets_.Of(index->src(1)) & unrolled_bits_)) {
+      const int64_t size = r->range_size();
+      if (size < 2 || size > 8 || !IsPowerOfTwo(size)) continue;
+      if (HoldsGroups(index, r)) return r;
+    }
+    return nullptr;
+  }
+
+  bool CanLoadGroups(const UOp* load, const UOp* axis) const {
+    return HoldsGroups(load->src(0), axis) || TransposedAxis(load, axis) != nullptr;
+  }
+
+  const UOp* GroupOffset(const UOp* index, const UOp* axis, std::vector<int64_t>& values) {
+    const LinearForm form = ToLinear(index->src(1));
+    values[BitNumber(axis)] = 0;
+    return ExpandOffset(form, CommonOffset(form), values);
+  }
+
+  // The copies of a value along `axis`, side by side in each lane; a single group if the value has
+  // no lanes and `vector` does not ask for them.
+  const UOp* Group(const UOp* u, const UOp* axis, bool vector, std::vector<int64_t>& values) {
+    const int size = static_cast<int>(axis->range_size());
+    if (u->op == Op::kLoad && (IsVector(u) || !vector)) {
+      const UOp* index = u->src(0);
+      if (HoldsGroups(index, axis)) {
+        const UOp* gate = index->source_count == 3 ? Copy(index->src(2), values) : nullptr;
+        return LoadNeighbours(index->src(0), GroupOffset(index, axis, values), gate,
+                              IsVector(u) ? size * Width() : size);
+      }
+      if (const UOp* along = TransposedAxis(u, axis)) {
+        return ExpandTransposed(u, along, axis, values);
+      }
+    }
+    std::vector<const UOp*> parts;
+    ForEach(sets_.Bit(axis), values, [&] {
+      parts.push_back(Copy(u, values));
+      vector |= parts.back()->dtype.lanes != 1;
+    });
+    if (vector) {
+      for (const UOp*& p : parts) p = Vector(p);
+    }
+    return g_.Make(Op::kInterleave, u->dtype.WithLanes(size * (vector ? Width() : 1)), parts);
+  }
+
+  const UOp* StoreGroups(const UOp* store, const UOp* axis, std::vector<int64_t>& values) {
+    const UOp* value = Group(store->src(1), axis, /*vector=*/true, values);
+    const UOp* index = store->src(0);
+    const int count = value->dtype.lanes;
+    const UOp* lanes = g_.Make(Op::kLanes, kIndexType.WithLanes(count), {});
+    const UOp* offset = g_.Make(Op::kBroadcast, lanes->dtype, {GroupOffset(index, axis, values)});
+    const UOp* gate = index->source_count == 3 ? Copy(index->src(2), values) : nullptr;
+    if (gate != nullptr) gate = g_.Make(Op::kBroadcast, kBoolType.WithLanes(count), {gate});
+    return Store(g_, Index(g_, index->src(0), Add(g_, offset, lanes), gate), value);
   }
 
   // Whether a source of `u` was expanded although `u` depends on no register axis itself.
@@ -319,33 +429,17 @@ class StatementExpander {
     absl::StatusOr<MatrixFactors> factors = MatchMatrixProduct(u->src(0));
     if (!factors.ok()) return nullptr;
     const MatrixInstruction& instruction = MatrixInstructions()[factors->instruction];
-    const int64_t registers = lane_ == nullptr ? 0 : Width() / instruction.lanes;
-    if (registers == 0 || Width() % instruction.lanes != 0) return nullptr;
-    if ((registers & (registers - 1)) != 0) return nullptr;  // They are joined pairwise.
+    if (lane_ == nullptr || !HasLanes(instruction, Width())) return nullptr;
+    const UOp* axis = sets_.Members(matrix_bit_)[0];
+    QUERN_CHECK(axis->range_size() == instruction.group);
     const uint64_t others = closed & unrolled_bits_ & ~matrix_bit_;
     const UOp* sum = Vector(start);
     ForEach(others, values, [&] {
-      const UOp* a = Group(factors->a, instruction.group, values);
-      const UOp* b = Group(factors->b, instruction.group, values);
+      const UOp* a = Group(factors->a, axis, /*vector=*/false, values);
+      const UOp* b = Group(factors->b, axis, /*vector=*/false, values);
       sum = g_.Make(Op::kMatrix, sum->dtype, {sum, a, b}, {factors->instruction, 0});
     });
     return sum;
-  }
-
-  // The copies of one factor along the axis of the instruction, side by side in each lane.
-  const UOp* Group(const UOp* factor, int size, std::vector<int64_t>& values) {
-    std::vector<const UOp*> parts;
-    bool vector = false;
-    ForEach(matrix_bit_, values, [&] {
-      parts.push_back(Copy(factor, values));
-      vector |= parts.back()->dtype.lanes != 1;
-    });
-    QUERN_CHECK(static_cast<int>(parts.size()) == size);
-    if (vector) {
-      for (const UOp*& p : parts) p = Vector(p);
-    }
-    const int lanes = size * (vector ? Width() : 1);
-    return g_.Make(Op::kInterleave, factor->dtype.WithLanes(lanes), parts);
   }
 
   UOpGraph& g_;
@@ -354,7 +448,9 @@ class StatementExpander {
   const UOp* lane_ = nullptr;
   uint64_t lane_bit_ = 0;
   uint64_t unrolled_bits_ = 0;
-  uint64_t matrix_bit_ = 0;  // the axis that a matrix instruction sums
+  uint64_t matrix_bit_ = 0;            // the axis that a matrix instruction sums
+  const UOp* group_ = nullptr;         // the axis whose copies of the store are one
+  const UOp* grouped_load_ = nullptr;  // the value of such a store, if it is loaded as it lies
   absl::flat_hash_set<const UOp*> chained_;
   std::vector<std::vector<const UOp*>> copies_;  // by node id
 };

@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "codegen/item.h"
+#include "codegen/matrix_instructions.h"
 #include "rewrite/linear.h"
 
 namespace quern {
@@ -267,6 +268,16 @@ class LaneChooser {
   std::vector<const UOp*> group_lane_;
 };
 
+// The axis that a matrix instruction of this item sums in each lane, if it uses one.
+const UOp* SummedInLane(const Item& item) {
+  if (item.node->op != Op::kReduce || item.lane == nullptr) return nullptr;
+  for (const UOp* r : item.reduce_registers) {
+    if (r->range_type() != AxisType::kWarp) continue;
+    return UsesMatrixInstruction(item.node->src(0), item.lane->range_size()) ? r : nullptr;
+  }
+  return nullptr;
+}
+
 void MoveLast(std::vector<const UOp*>& ranges, const UOp* last) {
   auto at = std::find(ranges.begin(), ranges.end(), last);
   if (at != ranges.end()) std::rotate(at, at + 1, ranges.end());
@@ -278,8 +289,11 @@ void ChooseLanes(const RangeSets& sets, int vector_bytes, std::vector<Item*>& it
   LaneChooser chooser(sets, vector_bytes, items);
   chooser.Run();
   // A staged operand is laid out for the lanes of whoever reads it; it is filled along the same
-  // axis if memory allows it, else element by element.
+  // axis if memory allows it, else element by element. What a matrix instruction sums in each lane
+  // lies side by side there.
+  absl::flat_hash_map<const Item*, const UOp*> innermost;
   for (Item* reader : items) {
+    const UOp* summed = SummedInLane(*reader);
     for (Item* item : items) {
       if (item->node->op != Op::kStage) continue;
       if (std::find(reader->inputs.begin(), reader->inputs.end(), item) == reader->inputs.end()) {
@@ -288,10 +302,14 @@ void ChooseLanes(const RangeSets& sets, int vector_bytes, std::vector<Item*>& it
       const std::vector<const UOp*>& axes = item->output_registers;
       const bool has = std::find(axes.begin(), axes.end(), reader->lane) != axes.end();
       item->lane = has ? reader->lane : nullptr;
+      if (summed != nullptr) innermost[item] = summed;
     }
   }
   for (Item* item : items) {
     MoveLast(item->output_registers, item->lane);
+    if (auto found = innermost.find(item); found != innermost.end()) {
+      MoveLast(item->output_registers, found->second);
+    }
     if (item->node->op == Op::kStage && item->lane != nullptr &&
         !chooser.PaysToFill(*item, item->lane)) {
       item->lane = nullptr;

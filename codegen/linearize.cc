@@ -6,21 +6,17 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "codegen/fill_blocks.h"
 #include "codegen/item.h"
 #include "codegen/lowered_kernel.h"
 #include "codegen/statement_tree.h"
 #include "rewrite/build.h"
 #include "rewrite/kernel_flags.h"
-#include "rewrite/linear.h"
 
 namespace quern {
 namespace {
 
 using Ranges = std::vector<const UOp*>;
-
-// Elements of the blocks that are transposed while an operand is packed: a vector of 32-bit
-// elements on the widest machines, two or four registers on others.
-constexpr int64_t kBlock = 16;
 
 bool IsItemNode(const UOp* u) {
   return u->op == Op::kReduce || u->op == Op::kStage || u->op == Op::kStore;
@@ -270,39 +266,11 @@ class Linearizer {
     const UOp* index = Index(g_, buffer, Offset(dimensions));
     const UOp* fill = Store(g_, index, Resolve(item, item.node->src(0)));
     item.result = Load(g_, index);
-    FillByBlocks(item, fill);
-  }
-
-  // Adds the statement that fills a STAGE. If the operand is contiguous along one of the loops and
-  // not along the buffer's last dimension, that loop is done in blocks of a vector, which Expand
-  // transposes in registers.
-  void FillByBlocks(Item& item, const UOp* fill) {
-    const UOp* last = item.output_registers.empty() ? nullptr : item.output_registers.back();
-    const UOp* across = nullptr;
-    const UOp* source = nullptr;
-    if (item.lane == nullptr && last != nullptr && item.node->src(0)->op == Op::kLoad) {
-      source = item.node->src(0)->src(0);
-      const LinearForm form = ToLinear(source->src(1));
-      for (const UOp* r : item.loops) {
-        if (form.CoefficientOf(r) == 1 && r->range_size() % kBlock == 0) across = r;
-      }
-      const int64_t rows = last->range_size();
-      const bool plain = form.CoefficientOf(last) > 1 && source->source_count == 2 && rows >= 4 &&
-                         (rows & (rows - 1)) == 0;
-      if (!plain) across = nullptr;
+    const FillContext context = {g_, sets_, [this] { return NextAxis(); }};
+    for (FillPart& part : CutIntoBlocks(context, item, fill)) {
+      item.lane = part.lane;
+      AddFill(item, std::move(part.loops), part.statement);
     }
-    if (across == nullptr) {
-      AddFill(item, item.loops, fill);
-      return;
-    }
-    item.lane = last;
-    const UOp* outer =
-        Range(g_, across->range_size() / kBlock, across->range_axis(), across->range_type());
-    const UOp* inner = Range(g_, kBlock, NextAxis(), AxisType::kUpcast);
-    const UOp* both = Add(g_, Mul(g_, outer, IndexConst(g_, kBlock)), inner);
-    Ranges loops = item.loops;
-    std::replace(loops.begin(), loops.end(), across, outer);
-    AddFill(item, std::move(loops), Substitute(g_, fill, {{across}}, {{both}}));
   }
 
   void AddFill(const Item& item, Ranges loops, const UOp* fill) {

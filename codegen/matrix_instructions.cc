@@ -49,6 +49,17 @@ absl::StatusOr<MatrixFactors> MatchMatrixProduct(const UOp* value) {
                                               DTypeName(value->dtype)));
 }
 
+bool HasLanes(const MatrixInstruction& instruction, int64_t lanes) {
+  const int64_t registers = lanes / instruction.lanes;
+  // They are joined pairwise.
+  return lanes % instruction.lanes == 0 && registers > 0 && (registers & (registers - 1)) == 0;
+}
+
+bool UsesMatrixInstruction(const UOp* value, int64_t lanes) {
+  const absl::StatusOr<MatrixFactors> factors = MatchMatrixProduct(value);
+  return factors.ok() && HasLanes(kInstructions[factors->instruction], lanes);
+}
+
 absl::StatusOr<MatrixFactors> MatchMatrixProduct(const UOp* value, const Target& target) {
   absl::StatusOr<MatrixFactors> factors = MatchMatrixProduct(value);
   if (!factors.ok()) return factors;

@@ -29,6 +29,13 @@ struct MatrixInstruction {
 
 std::span<const MatrixInstruction> MatrixInstructions();
 
+/// Whether an accumulator of so many lanes is a whole number of registers that can be joined.
+bool HasLanes(const MatrixInstruction& instruction, int64_t lanes);
+
+/// Whether the sum of `value` over an axis of matrix instructions is done by them, with `lanes`
+/// lanes of accumulators.
+bool UsesMatrixInstruction(const UOp* value, int64_t lanes);
+
 /// The two factors of a product that an instruction can sum, `a` and `b` in its order.
 struct MatrixFactors {
   int instruction = -1;  ///< index into MatrixInstructions()

@@ -35,8 +35,23 @@ void UseMatrixInstructions(Scheduler& s) {
   for (const UOp* u : Toposort(s.kernel())) {
     if (u->op == Op::kLoad && u->dtype.scalar == ScalarType::kBF16 && slow_bf16) return;
   }
-  for (size_t i = 0; i < s.reduce_axes().size(); ++i) {
-    if (Try(s, ActionKind::kTensorCore, static_cast<int>(i), 0)) return;
+  const auto axes = static_cast<int>(s.reduce_axes().size());
+  for (int i = 0; i < axes; ++i) {
+    if (Try(s, ActionKind::kTensorCore, i, 0)) return;
+  }
+  // An axis that whole groups do not fill is padded if it is long.
+  constexpr int64_t kLeastPadded = 32;
+  for (int i = 0; i < axes; ++i) {
+    const int axis = s.reduce_axes()[i];
+    if (s.axes()[axis].size < kLeastPadded) continue;
+    for (int64_t group : {2, 4}) {
+      Scheduler trial = s;  // Padding alone would be a loss.
+      if (!Try(trial, ActionKind::kPadTo, axis, group)) continue;
+      if (!Try(trial, ActionKind::kTensorCore, i, 0)) continue;
+      s.Apply({ActionKind::kPadTo, axis, group}).IgnoreError();  // They were legal just now.
+      s.Apply({ActionKind::kTensorCore, i, 0}).IgnoreError();
+      return;
+    }
   }
 }
 

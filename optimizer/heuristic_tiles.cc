@@ -8,8 +8,7 @@ namespace {
 
 // Rows of a register tile: all accumulators, the vectors of one operand and one broadcast fit in
 // the registers.
-int64_t TileRows(const Scheduler& s, int64_t size, int64_t vectors) {
-  const int64_t most = (s.target().vector_registers - vectors - 1) / vectors;
+int64_t TileRows(int64_t most, int64_t size) {
   int64_t best = 0;
   for (int64_t rows = std::min(most, size); rows >= 2; --rows) {
     if (size % rows == 0) {
@@ -21,8 +20,7 @@ int64_t TileRows(const Scheduler& s, int64_t size, int64_t vectors) {
 }
 
 // The rows for a size that nothing suitable divides: the least padding, then the most rows.
-int64_t PaddedRows(const Scheduler& s, int64_t size, int64_t vectors) {
-  const int64_t most = (s.target().vector_registers - vectors - 1) / vectors;
+int64_t PaddedRows(int64_t most, int64_t size) {
   int64_t best = 0;
   double best_cost = 0;
   for (int64_t rows = std::min(most, size); rows >= std::max<int64_t>(2, most / 2); --rows) {
@@ -43,13 +41,25 @@ bool UpcastPadded(Scheduler& s, const UOp* range, int64_t amount) {
   return Try(s, ActionKind::kUpcast, axis, amount);
 }
 
+// Operands of a statement that are used again along `row`; those with lanes count above all others.
+int ReuseAlong(const StatementAccesses& statement, const UOp* lane, const UOp* row) {
+  constexpr int kWithLanes = 16;
+  int reuse = 0;
+  for (const UOp* load : statement.loads) {
+    const StatementAccesses one = {statement.node, {load}, nullptr};
+    if (PatternAlong(one, row).fixed == 0) continue;
+    reuse += PatternAlong(one, lane).fixed == 0 ? kWithLanes : 1;
+  }
+  return reuse;
+}
+
 // The output axis along which most of what depends on the lanes is reused.
 const UOp* TileAxis(const RangeSets& sets, const StatementAccesses& statement, const UOp* lane) {
   const UOp* best = nullptr;
   int best_reuse = 0;
   for (const UOp* r : sets.Members(sets.Of(statement.node))) {
     if (r == lane || r->range_type() != AxisType::kLoop || r->range_size() < 2) continue;
-    const int reuse = PatternAlong(statement, r).fixed;
+    const int reuse = ReuseAlong(statement, lane, r);
     if (reuse > best_reuse ||
         (reuse == best_reuse && best != nullptr && r->range_size() > best->range_size())) {
       best = r;
@@ -106,6 +116,16 @@ bool TileProduct(Scheduler& s, const RangeSets& sets, const StatementAccesses& r
   return true;
 }
 
+// Whether each operand is the same for all lanes or for all rows, as in a product. In a depthwise
+// convolution each row has vectors of its own.
+bool SharesOperands(const StatementAccesses& statement, const UOp* lane, const UOp* row) {
+  for (const UOp* load : statement.loads) {
+    const StatementAccesses one = {statement.node, {load}, nullptr};
+    if (PatternAlong(one, lane).fixed == 0 && PatternAlong(one, row).fixed == 0) return false;
+  }
+  return true;
+}
+
 void TileOutput(Scheduler& s, const RangeSets& sets, const StatementAccesses& statement,
                 const StatementAccesses* store) {
   if (IsProduct(sets, statement) && TileProduct(s, sets, statement, store)) return;
@@ -118,7 +138,9 @@ void TileOutput(Scheduler& s, const RangeSets& sets, const StatementAccesses& st
   if (lane.score < 0) return;
   const UOp* rows = reduces ? TileAxis(sets, statement, lane.range) : nullptr;
   const int64_t size = lane.range->range_size();
-  const int64_t lanes = LaneAmount(size, vector, rows != nullptr);
+  const bool shared = rows != nullptr && SharesOperands(statement, lane.range, rows);
+  const int64_t lanes =
+      rows != nullptr && !shared ? std::min(size, vector) : LaneAmount(size, vector, shared);
   int rows_axis = rows == nullptr ? -1 : AxisNumber(s, rows);
   const int lane_axis = AxisNumber(s, lane.range);
   if (!UpcastPadded(s, lane.range, lanes) || rows == nullptr) return;
@@ -126,8 +148,11 @@ void TileOutput(Scheduler& s, const RangeSets& sets, const StatementAccesses& st
   if (size <= lanes && lane_axis < rows_axis) --rows_axis;
   const int64_t vectors = (lanes + vector - 1) / vector;
   const int64_t row_size = s.axes()[rows_axis].size;
-  int64_t amount = TileRows(s, row_size, vectors);
-  if (amount == 0) amount = PaddedRows(s, row_size, vectors);
+  // Rows with vectors of their own need registers for those, too.
+  const int64_t registers = s.target().vector_registers;
+  const int64_t most = shared ? (registers - vectors - 1) / vectors : registers / 4;
+  int64_t amount = TileRows(most, row_size);
+  if (amount == 0) amount = PaddedRows(most, row_size);
   if (amount >= 2) UpcastPadded(s, s.axes()[rows_axis].range, amount);
 }
 

@@ -38,6 +38,24 @@ bool CountsReduceAxes(ActionKind kind) {
          kind == ActionKind::kGroupTop || kind == ActionKind::kTensorCore;
 }
 
+// Whether a value is 0 where nothing is read that depends on `range`, given which of its sources
+// are. A product of floats needs two zeros: the other factor may be infinite.
+bool IsZeroOutside(const UOp* u, const RangeSets& sets, const UOp* range,
+                   const absl::flat_hash_set<const UOp*>& zero) {
+  switch (u->op) {
+    case Op::kLoad:
+      return sets.Depends(u->src(0), range);
+    case Op::kCast:
+      return zero.contains(u->src(0));
+    case Op::kMul: {
+      const int zeros = (zero.contains(u->src(0)) ? 1 : 0) + (zero.contains(u->src(1)) ? 1 : 0);
+      return zeros >= (IsFloat(u->dtype) ? 2 : 1);
+    }
+    default:
+      return false;
+  }
+}
+
 std::string Describe(const Axis& axis, int number) {
   return Concat("axis ", number, " (", AxisTypeName(axis.type), " of ", axis.size, ")");
 }
@@ -285,6 +303,7 @@ absl::Status Scheduler::ApplyPad(const Action& action) {
   const UOp* inside = Lt(graph_, wide, IndexConst(graph_, axis.size));
   const RangeSets sets(kernel_);
   absl::flat_hash_map<const UOp*, const UOp*> done;
+  absl::flat_hash_set<const UOp*> zero_outside;
   std::vector<const UOp*> sources;
   for (const UOp* u : Toposort(kernel_)) {
     if (u == axis.range) {
@@ -298,7 +317,10 @@ absl::Status Scheduler::ApplyPad(const Action& action) {
       sources.resize(2);
       sources.push_back(gate);
     }
-    if (u->op == Op::kReduce &&
+    if (IsZeroOutside(u, sets, axis.range, zero_outside)) zero_outside.insert(u);
+    const bool sums_zeros =
+        u->op == Op::kReduce && u->reduce_op() == Op::kAdd && zero_outside.contains(u->src(0));
+    if (u->op == Op::kReduce && !sums_zeros &&
         std::find(sources.begin() + 1, sources.end(), wide) != sources.end()) {
       sources[0] =
           Where(graph_, inside, sources[0], ReduceIdentity(graph_, u->reduce_op(), u->dtype));

@@ -152,7 +152,7 @@ ExpressionPiece OperationPiece(const UOp* u, std::span<const ExpressionPiece> s)
     case Op::kHorizontal:
       return Call(Concat("lanes_", OpName(u->reduce_op())), s);
     case Op::kInterleave:
-      return Call("interleave", s);
+      return Call(u->arg.a == 0 ? "interleave" : Concat("interleave", u->arg.a), s);
     case Op::kMatrix:
       return Call(Concat("matrix", u->arg.a), s);
     case Op::kMulAdd:

@@ -1,5 +1,6 @@
 #include "rewrite/interpret.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -186,7 +187,9 @@ class Machine {
         break;
       case Code::kInterleave:
         for (int lane = 0; lane < in.lanes; ++lane) {
-          result[lane * in.node->source_count + in.amount] = source[lane];
+          const auto group = static_cast<int>(std::max<int64_t>(1, in.node->arg.a));
+          const auto sources = static_cast<int>(in.node->source_count);
+          result[((lane / group) * sources + in.amount) * group + lane % group] = source[lane];
         }
         break;
       case Code::kMatrix:

@@ -110,10 +110,24 @@ const UOp* Merge(UOpGraph& g, const UOp* sink, const UOp* outer, const UOp* inne
   return done.at(sink);
 }
 
+// Loops over outputs that run once vanish, also where a gate looks at them.
+const UOp* DropSingleLoops(UOpGraph& g, const UOp* sink) {
+  std::vector<const UOp*> single;
+  for (const UOp* u : Toposort(sink)) {
+    const bool once =
+        u->op == Op::kRange && u->range_type() == AxisType::kLoop && u->range_size() == 1;
+    if (once) single.push_back(u);
+  }
+  if (single.empty()) return sink;
+  const std::vector<const UOp*> zeros(single.size(), IndexConst(g, 0));
+  return Simplify(g, Substitute(g, sink, single, zeros));
+}
+
 }  // namespace
 
 const UOp* MergeLoops(UOpGraph& graph, const UOp* sink) {
   if (sink->op != Op::kSink) return sink;
+  sink = DropSingleLoops(graph, sink);
   while (true) {
     const auto [outer, inner] = LoopUses(sink).Find();
     if (outer == nullptr) return sink;

@@ -13,7 +13,7 @@ namespace quern {
 /// One long loop has lanes and tiles that fit where two short ones are full of remainders: the 7×7
 /// outputs of a 1×1 convolution become 49, those of 56×56 become 3136 = 98·32. Two loops of one
 /// reduction are merged, too; the order of its terms stays. Loops on which a value or a gate
-/// depends are left alone.
+/// depends are left alone. Loops over outputs that run once vanish.
 const UOp* MergeLoops(UOpGraph& graph, const UOp* sink);
 
 }  // namespace quern

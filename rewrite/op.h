@@ -65,7 +65,7 @@ enum class Op : uint8_t {
   kBroadcast,   ///< (scalar): the same value in every lane
   kHorizontal,  ///< (vector): all lanes combined by arg.a, giving arg.b lanes (1 = a scalar)
   kExtract,     ///< (vector): its lanes from arg.a on, as many as the result has
-  kInterleave,  ///< (vector…): lane 0 of each, then lane 1 of each, …
+  kInterleave,  ///< (vector…): lane 0 of each, then lane 1 of each, …; arg.a: groups of so many
   kMatrix,      ///< (accumulator, a, b): lane l gains Σ_i a[l·g+i]·b[l·g+i]; arg.a: instruction
   // Statements (dtype void).
   kLoop,   ///< (range, statement…): the statements for each value of the range

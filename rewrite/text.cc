@@ -37,6 +37,8 @@ ArgNames NamesOf(Op op) {
       return {"lane", "", Spelling::kInteger, true};
     case Op::kLoad:
       return {"prefetch", ""};
+    case Op::kInterleave:
+      return {"group", ""};
     case Op::kMatrix:
       return {"number", "", Spelling::kInteger, true};
     default:

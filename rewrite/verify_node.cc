@@ -220,6 +220,9 @@ absl::Status VerifyVector(const Node& n) {
       if (n.dtype.lanes != from.lanes * static_cast<int>(n.sources.size())) {
         return Fail(n, "has not the lanes of all its sources");
       }
+      if (n.arg.a < 0 || (n.arg.a > 0 && from.lanes % n.arg.a != 0)) {
+        return Fail(n, Concat("cannot cut ", from.lanes, " lanes into groups of ", n.arg.a));
+      }
       return absl::OkStatus();
     default:
       if (!IsCombining(n.arg.a)) return Fail(n, "combines with add, mul, max or min only");

@@ -28,6 +28,14 @@ Workload Tailed(std::string name, Tail tail, std::string formula) {
   return w;
 }
 
+Workload BytesProduct(int64_t n) {
+  Workload w = Gemm(Concat("gemm ", n, " u8 s8"), n, n, n);
+  w.dtype = "u8s8";
+  w.formula = "C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))";
+  w.dtypes = "A=u8,B=i8";
+  return Counted(w, 1);
+}
+
 Workload Attention(int64_t heads, int64_t length) {
   constexpr int64_t kSize = 64;
   Workload w;
@@ -97,11 +105,12 @@ void AddProducts(std::vector<Workload>& list) {
   list.push_back(Tailed("gemm 1024 bias residual", Tail::kBiasResidual,
                         "C[i,j] = sum[k](A[i,k]*B[k,j]) + b[j] + R[i,j]"));
 
-  w = Gemm("gemm 1024 u8 s8", 1024, 1024, 1024);
-  w.dtype = "u8s8";
-  w.formula = "C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))";
-  w.dtypes = "A=u8,B=i8";
-  list.push_back(Counted(w, 1));
+  for (int64_t n : {256, 1000, 1023, 1024, 2048}) list.push_back(BytesProduct(n));
+  w = BytesProduct(1024);
+  w.name += " B transposed";
+  w.transposed_b = true;
+  w.formula = "C[i,j] = sum[k](i32(A[i,k])*i32(B[j,k]))";
+  list.push_back(w);
 
   w = Gemm("gemm 1024 bf16", 1024, 1024, 1024);
   w.dtype = "bf16";

@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kSpecial[16] = {0.0f, -0.0f, 1,    -1,      kInf,   -kInf, kNaN,   -kNaN,
+constexpr float kSpecial[16] = {0.0f, -0.0f, 1,      -1,      kInf,  -kInf,  kNaN, -kNaN,
                                 2,    -2,    1e-45f, -1e-45f, 3e38f, -3e38f, 0.5f, -0.5f};
 
 // Runs z[i,j] = value(x[i], y[j]) on all pairs, scalar and with lanes.

@@ -65,6 +65,12 @@ TEST(MergeLoopsTest, LoopsThatAreCheckedStayApart) {
   EXPECT_EQ(MergedSizes(KernelOf("y[i,j] = x[i,j]*f32(i)", "i=4,j=8")), (Sizes{4, 8}));
 }
 
+TEST(MergeLoopsTest, LoopsThatRunOnceVanish) {
+  EXPECT_EQ(MergedSizes(KernelOf("y[n,i,j] = where(n < j, x[n,j,i], 0.0)", "n=1,i=4,j=8")),
+            (Sizes{4, 8}));
+  EXPECT_EQ(MergedSizes(KernelOf("y[n,i] = x[n,i]*2", "n=1,i=1")), Sizes{});
+}
+
 TEST(MergeLoopsTest, TwoOfThree) {
   EXPECT_EQ(MergedSizes(KernelOf("y[b,i,j] = x[b,i,j]+s[b]", "b=2,i=4,j=8")), (Sizes{2, 32}));
   EXPECT_EQ(MergedSizes(KernelOf("y[b,i,j] = x[b,i,j]+s[j]", "b=2,i=4,j=8")), (Sizes{8, 8}));
