@@ -355,6 +355,9 @@ Value* EmitCombine(IRBuilderBase& b, Op op, DType dtype, Value* x, Value* y) {
 }
 
 Value* EmitHorizontal(IRBuilderBase& b, Op op, DType dtype, Value* vector) {
+  // LLVM 22 makes VPDPBUSD of a sum of byte products that is folded by halves, and forgets to add
+  // that instruction's own lanes (docs/decisions.md).
+  if (op == Op::kAdd && IsInteger(dtype)) return b.CreateAddReduce(vector);
   unsigned lanes = llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
   while (lanes % 2 == 0) {  // Fold the upper half onto the lower one.
     const unsigned half = lanes / 2;

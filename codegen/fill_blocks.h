@@ -10,15 +10,15 @@ namespace quern {
 
 /// One of the statements that together fill the buffer of a STAGE.
 struct FillPart {
-  const UOp* lane = nullptr;       ///< the register axis that becomes its lanes, if any
-  std::vector<const UOp*> loops;   ///< in place of those of the item
+  const UOp* lane = nullptr;      ///< the register axis that becomes its lanes, if any
+  std::vector<const UOp*> loops;  ///< in place of those of the item
   const UOp* statement = nullptr;
 };
 
 struct FillContext {
   UOpGraph& graph;
-  const RangeSets& sets;              ///< of the kernel
-  std::function<int()> unused_axis;   ///< an axis number that no range has
+  const RangeSets& sets;             ///< of the kernel
+  std::function<int()> unused_axis;  ///< an axis number that no range has
 };
 
 /// Cuts `fill`, the statement that fills a STAGE, into parts that read memory as it lies. If the

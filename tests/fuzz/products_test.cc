@@ -45,16 +45,17 @@ class ProductGenerator {
     static const std::vector<int64_t> kDepths = {1, 3, 4, 7, 8, 16, 20, 31, 64, 72, 127};
     const UOp* i = Range(g_, random_.Pick(kRows), 0, AxisType::kLoop);
     const UOp* j = Range(g_, random_.Pick(kColumns), 1, AxisType::kLoop);
-    std::vector<const UOp*> closed = {
-        Range(g_, random_.Pick(kDepths), 2, AxisType::kReduce)};
-    if (random_.Chance(25)) closed.push_back(Range(g_, random_.Between(1, 4), 3, AxisType::kReduce));
+    std::vector<const UOp*> closed = {Range(g_, random_.Pick(kDepths), 2, AxisType::kReduce)};
+    if (random_.Chance(25))
+      closed.push_back(Range(g_, random_.Between(1, 4), 3, AxisType::kReduce));
     const UOp* a = Operand(types.a, types.sum, i, closed);
     const UOp* b = Operand(types.b, types.sum, j, closed);
     const UOp* value = Reduce(g_, Op::kAdd, Mul(g_, a, b), closed);
     int64_t elements = 0;
     const UOp* place = Place({i, j}, &elements);
     const UOp* out = Param(g_, types.sum, 2, elements);
-    kernel_.buffers.push_back({.slot = 2, .dtype = types.sum, .elements = elements, .stored = true});
+    kernel_.buffers.push_back(
+        {.slot = 2, .dtype = types.sum, .elements = elements, .stored = true});
     if (IsFloat(types.sum)) kernel_.buffers.back().tolerance = 1e-2;
     kernel_.sink = Sink(g_, std::vector<const UOp*>{Store(g_, Index(g_, out, place), value)});
     return kernel_;
@@ -143,9 +144,9 @@ std::string RunProduct(uint64_t seed, CpuDevice& device, Tally& tally) {
     ApplyRandomActions(s, random, static_cast<int>(random.Below(5)));
   }
   for (const Action& a : s.actions()) tally.matrix += a.kind == ActionKind::kTensorCore ? 1 : 0;
-  const std::string what = Concat("seed ", seed, "\nactions ", ActionsToString(s.actions()), "\n",
-                                  PseudoCode(kernel.sink), "--- scheduled\n",
-                                  PseudoCode(s.kernel()));
+  const std::string what =
+      Concat("seed ", seed, "\nactions ", ActionsToString(s.actions()), "\n",
+             PseudoCode(kernel.sink), "--- scheduled\n", PseudoCode(s.kernel()));
   const Flush flush = random.Chance(50) ? Flush::kBegin : Flush::kEnd;
   const std::vector<GuardedMemory> expected = FilledMemory(kernel, seed, flush);
   if (absl::Status status = InterpretOn(kernel.sink, kernel, expected); !status.ok()) {
