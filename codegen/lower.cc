@@ -8,6 +8,7 @@
 #include "codegen/expand.h"
 #include "codegen/linearize.h"
 #include "codegen/prefetch.h"
+#include "codegen/share_values.h"
 #include "codegen/split_loops.h"
 #include "codegen/split_reductions.h"
 #include "codegen/stage.h"
@@ -22,7 +23,7 @@ namespace {
 
 using Form = Pass::Form;
 
-constexpr std::array<Pass, 11> kPasses = {{
+constexpr std::array<Pass, 12> kPasses = {{
     {"simplify", "apply the rule tables to the scheduled kernel",
      [](PassContext& c, const UOp* s) { return Simplify(c.graph, s, c.simplify); }, Form::kKernel},
     {"stage", "copy operands that a LOCAL tile reuses into fast memory",
@@ -39,6 +40,9 @@ constexpr std::array<Pass, 11> kPasses = {{
      [](PassContext& c, const UOp* s) { return SplitReductions(c.graph, s); }, Form::kKernel},
     {"linearize", "turn the kernel into loops, accumulators and stores",
      [](PassContext& c, const UOp* s) { return Linearize(c.graph, s, c.target.vector_bytes); },
+     Form::kStatements},
+    {"share-values", "keep expensive values that a later loop would compute again",
+     [](PassContext& c, const UOp* s) { return ShareValues(c.graph, s, c.target); },
      Form::kStatements},
     {"split-loops", "cut loops so that only their ends carry masks",
      [](PassContext& c, const UOp* s) {

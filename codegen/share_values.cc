@@ -1,0 +1,318 @@
+#include "codegen/share_values.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "rewrite/build.h"
+#include "rewrite/range_sets.h"
+
+namespace quern {
+namespace {
+
+using Ranges = std::vector<const UOp*>;
+
+// What writing a value and reading it again may cost, in operations.
+constexpr double kLeastCost = 8;
+
+// Loops and stores, each at its place: equal statements at two places are one node of the graph.
+struct Statement {
+  const UOp* range = nullptr;  // of a loop
+  const UOp* store = nullptr;  // of a leaf
+  std::vector<Statement> inner;
+};
+
+Statement ReadStatement(const UOp* u) {
+  Statement s;
+  if (u->op == Op::kStore) {
+    s.store = u;
+    return s;
+  }
+  if (u->op == Op::kLoop) s.range = u->src(0);
+  for (const UOp* source : u->src().subspan(s.range == nullptr ? 0 : 1)) {
+    s.inner.push_back(ReadStatement(source));
+  }
+  return s;
+}
+
+// The statements as nodes; `phase` is what they were read from, nullptr inside it.
+const UOp* WriteStatement(UOpGraph& g, const Statement& s, const UOp* phase) {
+  if (s.store != nullptr) return s.store;
+  Ranges sources;
+  if (s.range != nullptr) sources.push_back(s.range);
+  for (const Statement& inner : s.inner) sources.push_back(WriteStatement(g, inner, nullptr));
+  if (phase != nullptr) return WithSources(g, phase, sources);
+  return g.Make(s.range != nullptr ? Op::kLoop : Op::kBlock, kVoidType, sources);
+}
+
+double CostOf(const UOp* u) {
+  if (IsIndex(u->dtype)) return 0;
+  if (u->op == Op::kDiv || u->op == Op::kSqrt) return kLeastCost;
+  if (u->op == Op::kLoad) return 1;
+  return IsElementwise(u->op) && u->op != Op::kConst ? 1 : 0;
+}
+
+// A store, the loops around it below some statement, and the register axes in it, lanes last.
+struct Place {
+  Statement* parent = nullptr;
+  size_t at = 0;
+  const UOp* store = nullptr;
+  Ranges loops;
+  Ranges registers;
+};
+
+// A statement has one axis of lanes at most.
+void MoveLanesLast(Ranges& ranges) {
+  auto lanes = std::find_if(ranges.begin(), ranges.end(), [](const UOp* r) {
+    return r->range_type() == AxisType::kLane;
+  });
+  if (lanes != ranges.end()) std::rotate(lanes, lanes + 1, ranges.end());
+}
+
+Ranges RegistersOf(const UOp* store) {
+  Ranges registers;
+  for (const UOp* u : Toposort(store)) {
+    if (u->op == Op::kRange && IsRegisterAxis(u->range_type())) registers.push_back(u);
+  }
+  SortByAxis(registers);
+  MoveLanesLast(registers);
+  return registers;
+}
+
+bool IsExpensive(const UOp* store) {
+  double cost = 0;
+  for (const UOp* u : Toposort(store->src(1))) cost += CostOf(u);
+  return cost >= kLeastCost;
+}
+
+// Appends the places of the expensive stores in `s`.
+void CollectPlaces(Statement& s, Ranges& loops, std::vector<Place>& places) {
+  if (s.range != nullptr) loops.push_back(s.range);
+  for (size_t i = 0; i < s.inner.size(); ++i) {
+    const UOp* store = s.inner[i].store;
+    if (store == nullptr) {
+      CollectPlaces(s.inner[i], loops, places);
+    } else if (IsExpensive(store)) {
+      places.push_back({&s, i, store, loops, RegistersOf(store)});
+    }
+  }
+  if (s.range != nullptr) loops.pop_back();
+}
+
+void CollectWritten(const Statement& s, absl::flat_hash_set<const UOp*>& written) {
+  if (s.store != nullptr) written.insert(s.store->src(0)->src(0));
+  for (const Statement& inner : s.inner) CollectWritten(inner, written);
+}
+
+// Axes around one place and those that they become around another.
+struct Renaming {
+  Ranges from;
+  Ranges to;
+  Ranges common;  // register axes of both
+
+  bool Match(const Ranges& a, const Ranges& b) {
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); ++i) {
+      const bool lane = a[i]->range_type() == AxisType::kLane;
+      if (a[i]->range_size() != b[i]->range_size()) return false;
+      if (lane != (b[i]->range_type() == AxisType::kLane)) return false;
+      // Threads share no scratch memory.
+      if (a[i]->range_type() == AxisType::kThread) return false;
+      if (b[i]->range_type() == AxisType::kThread) return false;
+      from.push_back(a[i]);
+      to.push_back(b[i]);
+    }
+    return true;
+  }
+};
+
+std::optional<Renaming> Rename(const Place& a, const Place& b) {
+  Renaming r;
+  Ranges own_a;
+  Ranges own_b;
+  for (const UOp* x : a.registers) {
+    const bool both = std::find(b.registers.begin(), b.registers.end(), x) != b.registers.end();
+    (both ? r.common : own_a).push_back(x);
+  }
+  for (const UOp* x : b.registers) {
+    if (std::find(r.common.begin(), r.common.end(), x) == r.common.end()) own_b.push_back(x);
+  }
+  if (!r.Match(a.loops, b.loops) || !r.Match(own_a, own_b)) return std::nullopt;
+  return r;
+}
+
+class Sharer {
+ public:
+  Sharer(UOpGraph& graph, const UOp* phase, int64_t most_bytes)
+      : g_(graph), bytes_left_(most_bytes), root_(ReadStatement(phase)) {
+    for (const UOp* u : Toposort(phase)) {
+      if (u->op == Op::kScratch) next_slot_ = std::max(next_slot_, u->slot() + 1);
+      if (u->op == Op::kStore) stored_.insert(u->src(0)->src(0));
+    }
+  }
+
+  const UOp* Run(const UOp* phase) {
+    constexpr int kMostBuffers = 8;
+    int shared = 0;
+    while (shared < kMostBuffers && ShareUnder(root_)) ++shared;
+    return shared == 0 ? phase : WriteStatement(g_, root_, phase);
+  }
+
+ private:
+  // Shares one value between two loops that stand next to each other or apart in `s`.
+  bool ShareUnder(Statement& s) {
+    std::vector<std::vector<Place>> places(s.inner.size());
+    Ranges loops;
+    for (size_t i = 0; i < s.inner.size(); ++i) {
+      if (s.inner[i].store == nullptr) CollectPlaces(s.inner[i], loops, places[i]);
+    }
+    for (size_t j = 1; j < s.inner.size(); ++j) {
+      absl::flat_hash_set<const UOp*> written;
+      if (places[j].empty()) continue;
+      CollectWritten(s.inner[j], written);
+      for (size_t i = j; i-- > 0;) {
+        CollectWritten(s.inner[i], written);
+        for (const Place& first : places[i]) {
+          for (const Place& second : places[j]) {
+            if (Share(first, second, written)) return true;
+          }
+        }
+      }
+    }
+    for (Statement& inner : s.inner) {
+      if (inner.store == nullptr && ShareUnder(inner)) return true;
+    }
+    return false;
+  }
+
+  bool Share(const Place& first, const Place& second,
+             const absl::flat_hash_set<const UOp*>& written) {
+    const std::optional<Renaming> renaming = Rename(first, second);
+    if (!renaming) return false;
+    // What values of the first place are called at the second, unless they would not be the same.
+    absl::flat_hash_map<const UOp*, const UOp*> renamed;
+    absl::flat_hash_map<const UOp*, const UOp*> original;
+    for (size_t i = 0; i < renaming->from.size(); ++i) {
+      renamed[renaming->from[i]] = renaming->to[i];
+    }
+    Ranges sources;
+    for (const UOp* u : Toposort(first.store->src(1))) {
+      if (renamed.contains(u)) continue;
+      if (u->op == Op::kLoad && IsWritten(u->src(0)->src(0), written)) continue;
+      sources.clear();
+      for (const UOp* s : u->src()) {
+        auto found = renamed.find(s);
+        if (found != renamed.end()) sources.push_back(found->second);
+      }
+      if (sources.size() != u->source_count) continue;
+      renamed[u] = WithSources(g_, u, sources);
+      original[renamed[u]] = u;
+    }
+    const RangeSets sets(first.store);
+    const Ranges order = Toposort(second.store->src(1));
+    for (size_t i = order.size(); i-- > 0;) {  // The largest value first.
+      auto found = original.find(order[i]);
+      if (found == original.end() || IsIndex(order[i]->dtype)) continue;
+      if (Keep(sets, *renaming, first, second, found->second, order[i])) return true;
+    }
+    return false;
+  }
+
+  // Params may be written by any iteration of the loops around.
+  bool IsWritten(const UOp* buffer, const absl::flat_hash_set<const UOp*>& written) const {
+    return buffer->op == Op::kParam ? stored_.contains(buffer) : written.contains(buffer);
+  }
+
+  // Keeps `value`, which is `same` at the second place, if that pays.
+  bool Keep(const RangeSets& sets, const Renaming& renaming, const Place& first,
+            const Place& second, const UOp* value, const UOp* same) {
+    uint64_t inside = 0;
+    for (const UOp* r : renaming.from) inside |= sets.Bit(r);
+    if ((sets.Of(value) & inside) != inside) return false;
+    double cost = 0;
+    for (const UOp* u : Toposort(value)) {
+      if ((sets.Of(u) & inside) != 0) cost += CostOf(u);
+    }
+    if (cost < kLeastCost) return false;
+    const UOp* index = first.store->src(0);
+    if (value == first.store->src(1) && kept_.contains(index->src(0))) {
+      ReadInstead(second, same, Substitute(g_, index, renaming.from, renaming.to));
+      return true;
+    }
+    Ranges from;
+    Ranges to;
+    for (const UOp* r : renaming.common) {
+      if (!sets.Depends(value, r)) continue;
+      from.push_back(r);
+      to.push_back(r);
+    }
+    // Loops, then registers, the lanes last.
+    from.insert(from.begin(), renaming.from.begin(), renaming.from.end());
+    to.insert(to.begin(), renaming.to.begin(), renaming.to.end());
+    MoveLanesLast(from);
+    MoveLanesLast(to);
+    int64_t elements = 1;
+    for (const UOp* r : from) elements *= r->range_size();
+    const int64_t bytes = elements * ByteSize(value->dtype.scalar);
+    if (bytes > bytes_left_) return false;
+    bytes_left_ -= bytes;
+    const UOp* buffer = Scratch(g_, value->dtype, next_slot_++, elements);
+    kept_.insert(buffer);
+    ReadInstead(second, same, Index(g_, buffer, Offset(to)));
+    Statement fill;
+    fill.store = Store(g_, Index(g_, buffer, Offset(from)), value);
+    std::vector<Statement>& body = first.parent->inner;
+    body.insert(body.begin() + static_cast<int64_t>(first.at), std::move(fill));
+    return true;
+  }
+
+  void ReadInstead(const Place& place, const UOp* value, const UOp* index) {
+    const UOp* load = Load(g_, index);
+    place.parent->inner[place.at].store = Substitute(g_, place.store, {{value}}, {{load}});
+  }
+
+  const UOp* Offset(const Ranges& dimensions) {
+    const UOp* offset = IndexConst(g_, 0);
+    int64_t stride = 1;
+    for (size_t i = dimensions.size(); i-- > 0;) {
+      const UOp* term = dimensions[i];
+      if (stride != 1) term = Mul(g_, term, IndexConst(g_, stride));
+      offset = Add(g_, term, offset);
+      stride *= dimensions[i]->range_size();
+    }
+    return offset;
+  }
+
+  UOpGraph& g_;
+  int64_t bytes_left_;
+  Statement root_;
+  int64_t next_slot_ = 0;
+  absl::flat_hash_set<const UOp*> stored_;  // buffers that the phase writes
+  absl::flat_hash_set<const UOp*> kept_;    // those made here
+};
+
+// Whether there can be two expensive values of one kind at all: most kernels have none.
+bool MayShare(const UOp* phase) {
+  int expensive = 0;
+  for (const UOp* u : Toposort(phase)) {
+    if (u->op == Op::kStore && IsExpensive(u)) ++expensive;
+  }
+  return expensive >= 2;
+}
+
+}  // namespace
+
+const UOp* ShareValues(UOpGraph& graph, const UOp* sink, const Target& target) {
+  Ranges phases;
+  for (const UOp* phase : sink->src()) {
+    phases.push_back(
+        MayShare(phase) ? Sharer(graph, phase, target.l2_bytes / 4).Run(phase) : phase);
+  }
+  return WithSources(graph, sink, phases);
+}
+
+}  // namespace quern

@@ -1,0 +1,24 @@
+#ifndef QUERN_CODEGEN_SHARE_VALUES_H_
+#define QUERN_CODEGEN_SHARE_VALUES_H_
+
+#include "rewrite/graph.h"
+#include "rewrite/target.h"
+
+namespace quern {
+
+/// Keeps values that two loops, one after the other, would both compute: the first writes them to a
+/// scratch buffer, the second reads that.
+///
+///     for k: r0 += exp(x[i,k] - m)              for k: s0[k] = exp(x[i,k] - m); r0 += s0[k]'s value
+///     for j: y[i,j] = exp(x[i,j] - m) / r0  →   for j: y[i,j] = s0[j] / r0
+///
+/// Takes the statements of Linearize. Two values are the same if one becomes the other when the
+/// loops and register axes around the first are renamed to those around the second, in order and
+/// with equal sizes, and if nothing that they read is written from the first to the second. They
+/// are kept if computing them costs more than memory does and the buffer stays in cache; all else
+/// is left as it is.
+const UOp* ShareValues(UOpGraph& graph, const UOp* sink, const Target& target);
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_SHARE_VALUES_H_
