@@ -67,9 +67,8 @@ struct Place {
 
 // A statement has one axis of lanes at most.
 void MoveLanesLast(Ranges& ranges) {
-  auto lanes = std::find_if(ranges.begin(), ranges.end(), [](const UOp* r) {
-    return r->range_type() == AxisType::kLane;
-  });
+  auto lanes = std::find_if(ranges.begin(), ranges.end(),
+                            [](const UOp* r) { return r->range_type() == AxisType::kLane; });
   if (lanes != ranges.end()) std::rotate(lanes, lanes + 1, ranges.end());
 }
 
@@ -309,8 +308,8 @@ bool MayShare(const UOp* phase) {
 const UOp* ShareValues(UOpGraph& graph, const UOp* sink, const Target& target) {
   Ranges phases;
   for (const UOp* phase : sink->src()) {
-    phases.push_back(
-        MayShare(phase) ? Sharer(graph, phase, target.l2_bytes / 4).Run(phase) : phase);
+    phases.push_back(MayShare(phase) ? Sharer(graph, phase, target.l2_bytes / 4).Run(phase)
+                                     : phase);
   }
   return WithSources(graph, sink, phases);
 }

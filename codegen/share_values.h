@@ -9,8 +9,8 @@ namespace quern {
 /// Keeps values that two loops, one after the other, would both compute: the first writes them to a
 /// scratch buffer, the second reads that.
 ///
-///     for k: r0 += exp(x[i,k] - m)              for k: s0[k] = exp(x[i,k] - m); r0 += s0[k]'s value
-///     for j: y[i,j] = exp(x[i,j] - m) / r0  →   for j: y[i,j] = s0[j] / r0
+///     for k: r0 += exp(x[k] - m)          →  for k: s0[k] = exp(x[k] - m); r0 += exp(x[k] - m)
+///     for j: y[j] = exp(x[j] - m) / r0       for j: y[j] = s0[j] / r0
 ///
 /// Takes the statements of Linearize. Two values are the same if one becomes the other when the
 /// loops and register axes around the first are renamed to those around the second, in order and

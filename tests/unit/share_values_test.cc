@@ -47,7 +47,8 @@ int Buffers(const char* formula, const char* sizes, const char* schedule,
 TEST(ShareValuesTest, TheExponentialsOfASoftmaxAreKept) {
   EXPECT_EQ(Buffers(kSoftmax, "i=6,j=64,k=64", ""), 1);
   EXPECT_EQ(Buffers(kSoftmax, "i=6,j=64,k=64", kRow), 1);
-  EXPECT_EQ(Buffers(kSoftmax, "i=6,j=64,k=64", "UNROLL(0,4) UNROLL(1,4) UPCAST(1,4) THREAD(0,2)"), 1);
+  EXPECT_EQ(Buffers(kSoftmax, "i=6,j=64,k=64", "UNROLL(0,4) UNROLL(1,4) UPCAST(1,4) THREAD(0,2)"),
+            1);
 }
 
 TEST(ShareValuesTest, RowsInRegistersAreDimensions) {
@@ -56,8 +57,8 @@ TEST(ShareValuesTest, RowsInRegistersAreDimensions) {
 }
 
 TEST(ShareValuesTest, MasksArePartOfTheValue) {
-  EXPECT_EQ(Buffers(kSoftmax, "i=3,j=61,k=61", "PADTO(1,16) PADTO(2,16) PADTO(3,16) UNROLL(0,16) "
-                                          "UNROLL(1,16) UPCAST(1,16)"),
+  EXPECT_EQ(Buffers(kSoftmax, "i=3,j=61,k=61",
+                    "PADTO(1,16) PADTO(2,16) PADTO(3,16) UNROLL(0,16) UNROLL(1,16) UPCAST(1,16)"),
             1);
 }
 
@@ -131,8 +132,7 @@ TEST(ShareValuesTest, WhatIsWrittenInBetweenIsNotTheSame) {
   const UOp* start = Store(g, t.bias, t.Number(1));
   const UOp* zero = Store(g, t.sum, t.Number(0));
   const UOp* added = Load(g, t.bias);
-  const UOp* first =
-      t.Loop(k, Store(g, t.sum, Add(g, Load(g, t.sum), t.Value(k, added))));
+  const UOp* first = t.Loop(k, Store(g, t.sum, Add(g, Load(g, t.sum), t.Value(k, added))));
   const UOp* second = t.Loop(j, Store(g, Index(g, t.y, j), t.Value(j, added)));
   EXPECT_TRUE(t.Shares({start, zero, first, second}));
   const UOp* change = Store(g, t.bias, Load(g, t.sum));
