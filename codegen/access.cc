@@ -52,4 +52,13 @@ Access ReadAccess(const UOp* index) {
   return access;
 }
 
+std::pair<const UOp*, int64_t> SplitBase(const UOp* base) {
+  if (base == nullptr) return {nullptr, 0};
+  if (base->IsConst()) return {nullptr, base->IntValue()};
+  if (base->op == Op::kAdd && base->src(1)->IsConst()) {
+    return {base->src(0), base->src(1)->IntValue()};
+  }
+  return {base, 0};
+}
+
 }  // namespace quern

@@ -2,6 +2,7 @@
 #define QUERN_CODEGEN_ACCESS_H_
 
 #include <cstdint>
+#include <utility>
 
 #include "rewrite/uop.h"
 
@@ -27,6 +28,10 @@ struct Access {
 };
 
 Access ReadAccess(const UOp* index);
+
+/// Splits a base `x + constant`, so that neighbouring accesses share the address of x; x is nullptr
+/// if there is only a constant.
+std::pair<const UOp*, int64_t> SplitBase(const UOp* base);
 
 }  // namespace quern
 

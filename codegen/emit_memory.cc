@@ -165,6 +165,11 @@ void EmitStore(IRBuilderBase& b, const Access& access, DType dtype, const Access
       } else {
         b.CreateMaskedStore(value, values.pointer, align, values.gate);
       }
+    } else if (values.stream) {
+      llvm::StoreInst* store = b.CreateAlignedStore(value, values.pointer, Align(64));
+      store->setMetadata(
+          llvm::LLVMContext::MD_nontemporal,
+          llvm::MDNode::get(b.getContext(), llvm::ConstantAsMetadata::get(b.getInt32(1))));
     } else {
       b.CreateAlignedStore(value, values.pointer, align);
     }

@@ -19,6 +19,7 @@ struct AccessValues {
   llvm::Value* gate = nullptr;
   llvm::Value* zeros = nullptr;
   int64_t alignment = 1;  ///< bytes, of `pointer`
+  bool stream = false;    ///< past the caches: a store of whole, aligned cache lines
 };
 
 /// Reads `dtype` (the dtype of the load, lanes included).

@@ -9,11 +9,14 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "codegen/access.h"
 #include "codegen/alias_scopes.h"
 #include "codegen/emit_arithmetic.h"
+#include "codegen/emit_function.h"
 #include "codegen/emit_matrix.h"
 #include "codegen/emit_memory.h"
+#include "codegen/stream_stores.h"
 #include "codegen/written_memory.h"
 #include "rewrite/bounds.h"
 #include "rewrite/graph.h"
@@ -23,8 +26,6 @@ namespace {
 
 using llvm::BasicBlock;
 using llvm::Value;
-
-constexpr int64_t kZeroBytes = 4096;
 
 // Walks the statements of a phase. A pure value is made in the outermost loop where its ranges are
 // open, once; a value read from memory that the phase writes is made where it is used.
@@ -70,14 +71,7 @@ class PhaseEmitter {
 
   llvm::Function* MakeFunction(const std::string& name) {
     llvm::Type* pointer = b_.getPtrTy();
-    auto* f = llvm::Function::Create(
-        llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, b_.getInt64Ty()}, false),
-        llvm::GlobalValue::ExternalLinkage, name, module_);
-    SetAttributes(f);
-    f->addParamAttr(0, llvm::Attribute::NoAlias);
-    f->addParamAttr(0, llvm::Attribute::ReadOnly);
-    f->addParamAttr(1, llvm::Attribute::NoAlias);
-    f->addParamAttr(1, llvm::Attribute::getWithAlignment(context_, llvm::Align(64)));
+    llvm::Function* f = MakePhaseFunction(module_, name, target_.vector_bytes);
     b_.SetInsertPoint(BasicBlock::Create(context_, "entry", f));
     scopes_.emplace_back();
     for (const UOp* u : order_) {
@@ -103,8 +97,7 @@ class PhaseEmitter {
     }
     FindAxes();
     if (phase_.thread_range != nullptr) scopes_[0].values[phase_.thread_range] = f->getArg(2);
-    Statement(phase_.body);
-    b_.CreateRetVoid();
+    EmitBody(f);
     std::vector<llvm::Value*> in_memory;
     for (const UOp* u : order_) {  // In an order that does not depend on addresses.
       if (IsBuffer(u->op) && u->op != Op::kRegister) in_memory.push_back(buffers_.at(u));
@@ -113,11 +106,37 @@ class PhaseEmitter {
     return f;
   }
 
-  void SetAttributes(llvm::Function* f) {
-    f->addFnAttr(llvm::Attribute::NoUnwind);
-    const std::string bits = std::to_string(target_.vector_bytes * 8);
-    f->addFnAttr("prefer-vector-width", bits);
-    f->addFnAttr("min-legal-vector-width", bits);
+  // The statements; twice if some stores go past the caches where their buffers are aligned.
+  void EmitBody(llvm::Function* f) {
+    Value* misaligned = nullptr;
+    absl::flat_hash_set<const UOp*> seen;
+    for (const UOp* u : order_) {
+      if (u->op != Op::kStore || (u->arg.a & kStreamFlag) == 0) continue;
+      if (!seen.insert(u->src(0)->src(0)).second) continue;
+      Value* address = b_.CreatePtrToInt(buffers_.at(u->src(0)->src(0)), b_.getInt64Ty());
+      misaligned = misaligned == nullptr ? address : b_.CreateOr(misaligned, address);
+    }
+    if (misaligned == nullptr) {
+      Statement(phase_.body);
+      b_.CreateRetVoid();
+      return;
+    }
+    Value* aligned = b_.CreateICmpEQ(b_.CreateAnd(misaligned, b_.getInt64(63)), b_.getInt64(0));
+    BasicBlock* streams = BasicBlock::Create(context_, "streams", f);
+    BasicBlock* stores = BasicBlock::Create(context_, "stores", f);
+    b_.CreateCondBr(aligned, streams, stores);
+    const Scope outermost = scopes_[0];
+    for (BasicBlock* block : {streams, stores}) {
+      b_.SetInsertPoint(block);
+      scopes_[0] = outermost;
+      fresh_.clear();
+      fresh_pieces_.clear();
+      streaming_ = block == streams;
+      Statement(phase_.body);
+      // What went past the caches is not ordered with the other stores before this.
+      if (streaming_) b_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
+      b_.CreateRetVoid();
+    }
   }
 
   // --- Statements ---
@@ -156,12 +175,7 @@ class PhaseEmitter {
     BasicBlock* end = BasicBlock::Create(context_, "end", f);
     Value* again = b_.CreateICmpULT(next, b_.getInt64(static_cast<uint64_t>(range->range_size())));
     llvm::BranchInst* branch = b_.CreateCondBr(again, body, end);
-    // The loop is unrolled and vectorised as far as the schedule wants.
-    llvm::MDNode* disable =
-        llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.disable")});
-    llvm::MDNode* id = llvm::MDNode::getDistinct(context_, {nullptr, disable});
-    id->replaceOperandWith(0, id);
-    branch->setMetadata("llvm.loop", id);
+    KeepAsScheduled(*branch);
     variable->addIncoming(next, b_.GetInsertBlock());
     b_.SetInsertPoint(end);
   }
@@ -176,6 +190,7 @@ class PhaseEmitter {
     Value* value = Get(store->src(1));
     AccessValues values = Locate(access, index->dtype);
     values.gate = gate;
+    values.stream = streaming_ && (store->arg.a & kStreamFlag) != 0;
     BasicBlock* after = nullptr;
     if (access.gate_kind == Access::Gate::kScalar && !IsTrue(gate)) {
       llvm::Function* f = b_.GetInsertBlock()->getParent();
@@ -408,19 +423,9 @@ class PhaseEmitter {
 
   // --- Addresses ---
 
-  // Splits `x + constant`, so that neighbouring accesses share the address of x.
-  static std::pair<const UOp*, int64_t> SplitBase(const UOp* base) {
-    if (base == nullptr) return {nullptr, 0};
-    if (base->IsConst()) return {nullptr, base->IntValue()};
-    if (base->op == Op::kAdd && base->src(1)->IsConst()) {
-      return {base->src(0), base->src(1)->IntValue()};
-    }
-    return {base, 0};
-  }
-
   AccessValues Locate(const Access& access, DType dtype) {
     AccessValues values;
-    values.zeros = Zeros();
+    values.zeros = ZeroBytes(module_);
     Value* buffer = buffers_.at(access.buffer);
     llvm::Type* element = LlvmMemoryType(context_, dtype.Scalar());
     values.alignment = ByteSize(dtype.scalar);
@@ -457,17 +462,6 @@ class PhaseEmitter {
     return values;
   }
 
-  Value* Zeros() {
-    llvm::GlobalVariable* zeros = module_.getNamedGlobal("zeros");
-    if (zeros == nullptr) {
-      llvm::Type* type = llvm::ArrayType::get(b_.getInt8Ty(), kZeroBytes);
-      zeros = new llvm::GlobalVariable(module_, type, true, llvm::GlobalValue::PrivateLinkage,
-                                       llvm::Constant::getNullValue(type), "zeros");
-      zeros->setAlignment(llvm::Align(64));
-    }
-    return zeros;
-  }
-
   llvm::Module& module_;
   llvm::LLVMContext& context_;
   const LoweredKernel& kernel_;
@@ -480,6 +474,7 @@ class PhaseEmitter {
   std::vector<const UOp*> scratch_;
   std::vector<int64_t> scratch_offsets_;
   int64_t scratch_bytes_ = 0;
+  bool streaming_ = false;
   WrittenMemory memory_;
   absl::flat_hash_map<const UOp*, Value*> buffers_;
   std::vector<Scope> scopes_;

@@ -12,6 +12,7 @@
 #include "codegen/split_loops.h"
 #include "codegen/split_reductions.h"
 #include "codegen/stage.h"
+#include "codegen/stream_stores.h"
 #include "codegen/two_stage.h"
 #include "codegen/widen_reductions.h"
 #include "rewrite/kernel_flags.h"
@@ -23,7 +24,7 @@ namespace {
 
 using Form = Pass::Form;
 
-constexpr std::array<Pass, 12> kPasses = {{
+constexpr std::array<Pass, 13> kPasses = {{
     {"simplify", "apply the rule tables to the scheduled kernel",
      [](PassContext& c, const UOp* s) { return Simplify(c.graph, s, c.simplify); }, Form::kKernel},
     {"stage", "copy operands that a LOCAL tile reuses into fast memory",
@@ -57,6 +58,11 @@ constexpr std::array<Pass, 12> kPasses = {{
      [](PassContext& c, const UOp* s) { return Expand(c.graph, s); }, Form::kStatements},
     {"prefetch", "fetch packed operands ahead of their use",
      [](PassContext& c, const UOp* s) { return MarkPrefetches(c.graph, s); }, Form::kStatements},
+    {"stream", "write large outputs past the caches",
+     [](PassContext& c, const UOp* s) {
+       return MarkStreams(c.graph, s, c.stream_bytes.value_or(StreamBytes(c.target)));
+     },
+     Form::kStatements},
 }};
 
 KernelPhase MakePhase(UOpGraph& graph, const UOp* phase) {
@@ -113,7 +119,7 @@ absl::StatusOr<LoweredKernel> Lower(UOpGraph& graph, const UOp* sink, const Targ
                                     const PassOptions& options) {
   // Whatever came before: no kernel runs whose accesses are not proved inside their buffers.
   if (absl::Status s = VerifyKernel(sink); !s.ok()) return s;
-  PassContext context{graph, target, options.simplify};
+  PassContext context{graph, target, options.simplify, options.stream_bytes};
   absl::StatusOr<const UOp*> lowered = RunPasses(kPasses, context, sink, options);
   if (!lowered.ok()) return lowered.status();
   LoweredKernel kernel;

@@ -2,6 +2,7 @@
 #define QUERN_CODEGEN_PASS_REGISTRY_H_
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@ struct PassContext {
   UOpGraph& graph;
   const Target& target;
   SimplifyOptions simplify;
+  std::optional<int64_t> stream_bytes;
 };
 
 /// One step of lowering. Passes are plain functions in a table (lower.cc); `verify` says which form
@@ -39,6 +41,8 @@ struct PassOptions {
   std::vector<std::string> disabled;  ///< names of passes to leave out
   bool verify = false;                ///< check the graph after each pass
   SimplifyOptions simplify;           ///< for every pass that applies the rule tables
+  /// Outputs from this size on are written past the caches; else the target's caches decide.
+  std::optional<int64_t> stream_bytes;
   PassTrace trace;
 };
 

@@ -41,6 +41,7 @@ inline absl::StatusOr<std::unique_ptr<CpuKernel>> BuildKernel(UOpGraph& g, const
                                                               CpuDevice& device) {
   PassOptions passes;
   passes.verify = true;
+  passes.stream_bytes = 1;  // as if each output was larger than the caches
   const absl::StatusOr<LoweredKernel> lowered = Lower(g, scheduled, device.target(), passes);
   if (!lowered.ok()) return lowered.status();
   if (absl::Status s = VerifyExpanded(lowered->sink); !s.ok()) return s;
