@@ -13,6 +13,7 @@
 #include "codegen/split_reductions.h"
 #include "codegen/stage.h"
 #include "codegen/stream_stores.h"
+#include "codegen/transpose_stores.h"
 #include "codegen/two_stage.h"
 #include "codegen/widen_reductions.h"
 #include "rewrite/kernel_flags.h"
@@ -24,7 +25,7 @@ namespace {
 
 using Form = Pass::Form;
 
-constexpr std::array<Pass, 13> kPasses = {{
+constexpr std::array<Pass, 14> kPasses = {{
     {"simplify", "apply the rule tables to the scheduled kernel",
      [](PassContext& c, const UOp* s) { return Simplify(c.graph, s, c.simplify); }, Form::kKernel},
     {"stage", "copy operands that a LOCAL tile reuses into fast memory",
@@ -56,6 +57,8 @@ constexpr std::array<Pass, 13> kPasses = {{
      Form::kStatements},
     {"expand", "unroll register axes and make lanes vectors",
      [](PassContext& c, const UOp* s) { return Expand(c.graph, s); }, Form::kStatements},
+    {"transpose-stores", "turn tiles around that are stored across their lanes",
+     [](PassContext& c, const UOp* s) { return TransposeStores(c.graph, s); }, Form::kStatements},
     {"prefetch", "fetch packed operands ahead of their use",
      [](PassContext& c, const UOp* s) { return MarkPrefetches(c.graph, s); }, Form::kStatements},
     {"stream", "write large outputs past the caches",
