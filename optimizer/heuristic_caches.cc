@@ -6,12 +6,16 @@
 namespace quern {
 namespace {
 
-// The longest output loop besides `except`.
-const UOp* OtherLoop(const RangeSets& sets, const UOp* node, const UOp* except) {
+// The longest output loop along which the operand of the rows, which depends on `rows`, is reused.
+const UOp* ColumnsLoop(const RangeSets& sets, const StatementAccesses& reduce, const UOp* rows) {
   const UOp* longest = nullptr;
-  for (const UOp* r : sets.Members(sets.Of(node))) {
-    if (r == except || r->range_type() != AxisType::kLoop) continue;
-    if (longest == nullptr || r->range_size() > longest->range_size()) longest = r;
+  for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
+    if (r == rows || r->range_type() != AxisType::kLoop) continue;
+    bool reused = false;
+    for (const UOp* load : reduce.loads) {
+      reused |= sets.Depends(load, rows) && !sets.Depends(load, r);
+    }
+    if (reused && (longest == nullptr || r->range_size() > longest->range_size())) longest = r;
   }
   return longest;
 }
@@ -32,6 +36,9 @@ bool FitsFirstCache(const Scheduler& s, const RangeSets& sets, const StatementAc
 }
 
 }  // namespace
+
+// Rows of tiles that may be packed together where no smaller number divides them.
+constexpr int64_t kLargestBlock = 32;
 
 // A product reads one operand again for every row of tiles: keep its panel, packed, in cache.
 void TileCaches(Scheduler& s) {
@@ -57,6 +64,10 @@ void TileCaches(Scheduler& s) {
         bool has_lanes = false;
         bool apart = false;
         for (const UOp* q : sets.Members(sets.Of(load))) {
+          // What a matrix instruction sums in a lane lies side by side once it is packed.
+          if (q->range_type() == AxisType::kWarp) {
+            apart |= PatternAlong({reduce.node, {load}, nullptr}, q).strided > 0;
+          }
           if (q->range_type() != AxisType::kUpcast || q->range_size() < VectorLanes(s, reduce)) {
             continue;
           }
@@ -88,9 +99,10 @@ void TileCaches(Scheduler& s) {
       }
       rows_apart |= !contiguous;
     }
-    const UOp* columns = rows_apart ? OtherLoop(sets, reduce.node, best) : nullptr;
-    const int64_t block =
-        Dividing(best->range_size(), {16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4});
+    const UOp* columns = rows_apart ? ColumnsLoop(sets, reduce, best) : nullptr;
+    const int64_t size = best->range_size();
+    int64_t block = Dividing(size, {16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2});
+    if (block == 0 && size <= kLargestBlock) block = size;
     if (columns == nullptr || block == 0) {
       Try(s, ActionKind::kLocal, AxisNumber(s, best), 0);
       return;

@@ -17,10 +17,14 @@ constexpr double kPackedElement = 1.0, kPackedScatteredElement = 8.0;
 constexpr double kPackedContiguousElement = 0.1;
 constexpr double kGatheredElement = 1.5;
 constexpr double kStoredApartElement = 0.5, kStoredTransposedElement = 0.25;
-// What loads cost beside multiply-adds that hide them: a tile with fewer of them is better.
-constexpr double kHiddenLoad = 0.1;
+// What loads cost beside multiply-adds that hide them: a tile with fewer of them is better. Those
+// of the lanes walk through a panel that the second-level cache may hold, those of the rows come
+// back to the same line.
+constexpr double kHiddenLoad = 0.1, kHiddenLaneLoad = 0.3;
 constexpr double kLoadsPerCycle = 2, kMultiplyAddsPerCycle = 2;
 constexpr int64_t kPageBytes = 2048, kLeastRun = 3;
+// Reading what does not stay in the second-level cache between tiles, beside multiply-adds.
+constexpr double kFarByte = 1.0 / 64;
 // Reading an operand of the rows when each step of the reduction goes to another page.
 constexpr double kRowApart = 0.5;  // cycles
 // Masks at the ends, and code for them, are worth it for what they save beyond this.
@@ -49,6 +53,7 @@ struct Problem {
   std::vector<Operand> operands;
   double outputs_volume = 1, depth = 1;
   int64_t vector = 1;
+  const UOp* group = nullptr;  // the axis that a matrix instruction sums
 };
 
 AccessPattern PatternOf(const Problem& p, const Operand& operand, const UOp* range) {
@@ -57,13 +62,17 @@ AccessPattern PatternOf(const Problem& p, const Operand& operand, const UOp* ran
 
 Problem Describe(const Scheduler& s, const RangeSets& sets, const StatementAccesses& reduce,
                  const StatementAccesses* store) {
-  Problem p{s, sets, reduce, store, {}, {}, 1, 1, VectorLanes(s, reduce)};
+  Problem p{s, sets, reduce, store, {}, {}, 1, 1, VectorLanes(s, reduce), nullptr};
   for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
     p.outputs_volume *= static_cast<double>(r->range_size());
     if (r->range_type() == AxisType::kLoop && r->range_size() >= 2) p.outputs.push_back(r);
   }
   for (const UOp* r : reduce.node->src().subspan(1)) {
-    p.depth *= static_cast<double>(r->range_size());
+    if (r->range_type() == AxisType::kWarp) {
+      p.group = r;  // Summed by one instruction.
+    } else {
+      p.depth *= static_cast<double>(r->range_size());
+    }
   }
   for (const UOp* load : reduce.loads) {
     Operand& operand = p.operands.emplace_back();
@@ -86,24 +95,27 @@ Problem Describe(const Scheduler& s, const RangeSets& sets, const StatementAcces
 }
 
 // Instructions that read the operands in one step of the reduction.
-double LoadsOfStep(const Problem& p, const ProductTile& tile, double vectors) {
+struct StepLoads {
+  double rows = 0, lanes = 0;
+};
+StepLoads LoadsOfStep(const Problem& p, const ProductTile& tile, double vectors) {
   const auto rows = static_cast<double>(tile.rows);
-  double loads = 0;
+  StepLoads loads;
   for (const Operand& operand : p.operands) {
     const bool by_row = tile.row_axis != nullptr && p.sets.Depends(operand.index, tile.row_axis);
     const double copies = by_row ? rows : 1;
     if (!p.sets.Depends(operand.index, tile.lane_axis)) {
-      loads += copies;
+      loads.rows += copies;
       continue;
     }
     const AccessPattern along = PatternOf(p, operand, tile.lane_axis);
     if (along.contiguous > 0 || operand.reused) {
-      loads += copies * vectors;
+      loads.lanes += copies * vectors;
       const bool masked =
           operand.index->source_count == 3 && p.sets.Depends(operand.index->src(2), tile.lane_axis);
-      if (masked) loads += copies * vectors;
+      if (masked) loads.lanes += copies * vectors;
     } else {
-      loads += copies * static_cast<double>(tile.lanes) * kGatheredElement * kLoadsPerCycle;
+      loads.lanes += copies * static_cast<double>(tile.lanes) * kGatheredElement * kLoadsPerCycle;
     }
   }
   return loads;
@@ -120,14 +132,32 @@ double WaitsOfStep(const Problem& p, const ProductTile& tile) {
   return waits;
 }
 
+// Cycles for reading an operand again for each tile of columns, if no cache keeps it that long. One
+// that is no walk along the reduced axes is packed by blocks that do stay (TileCaches).
+double FarReads(const Problem& p, const ProductTile& tile, const Operand& operand) {
+  bool walks = false;
+  for (const UOp* r : p.reduce.node->src().subspan(1)) {
+    walks |= PatternOf(p, operand, r).contiguous > 0;
+  }
+  if (!walks) return 0;
+  const int64_t size = operand.index->src(0)->buffer_size();
+  const double bytes =
+      std::min(operand.elements, static_cast<double>(size)) * ByteSize(operand.index->dtype.scalar);
+  if (bytes <= static_cast<double>(p.scheduler.target().l2_bytes)) return 0;
+  const int64_t passes = RoundUp(tile.lane_axis->range_size(), tile.lanes) / tile.lanes;
+  return bytes * static_cast<double>(passes) * kFarByte;
+}
+
 double Estimate(const Problem& p, const ProductTile& tile) {
   const double vectors =
       static_cast<double>(RoundUp(tile.lanes, p.vector)) / static_cast<double>(p.vector);
   const double sums = vectors * static_cast<double>(tile.rows);
-  const double loads = LoadsOfStep(p, tile, vectors);
-  const double step = std::max({sums / kMultiplyAddsPerCycle, loads / kLoadsPerCycle,
-                                kLeastSums / kMultiplyAddsPerCycle}) +
-                      kHiddenLoad * loads / kLoadsPerCycle + WaitsOfStep(p, tile);
+  const StepLoads loads = LoadsOfStep(p, tile, vectors);
+  const double hidden = kHiddenLoad * loads.rows + kHiddenLaneLoad * loads.lanes;
+  const double step =
+      std::max({sums / kMultiplyAddsPerCycle, (loads.rows + loads.lanes) / kLoadsPerCycle,
+                kLeastSums / kMultiplyAddsPerCycle}) +
+      hidden / kLoadsPerCycle + WaitsOfStep(p, tile);
   double tiles = p.outputs_volume;
   const auto pad = [&](const UOp* axis, int64_t amount) {
     const int64_t size = axis->range_size();
@@ -138,10 +168,16 @@ double Estimate(const Problem& p, const ProductTile& tile) {
   if (tile.row_axis != nullptr) pad(tile.row_axis, tile.rows);
   double cycles = tiles * p.depth * step;
   for (const Operand& operand : p.operands) {
-    if (!operand.reused || operand.constant || !p.sets.Depends(operand.index, tile.lane_axis))
+    if (operand.reused && !p.sets.Depends(operand.index, tile.lane_axis)) {
+      cycles += FarReads(p, tile, operand);
       continue;
+    }
+    if (!operand.reused || operand.constant) continue;
     const bool apart = PatternOf(p, operand, tile.lane_axis).contiguous == 0;
-    const double packed = operand.contiguous ? kPackedElement : kPackedScatteredElement;
+    double packed = operand.contiguous ? kPackedElement : kPackedScatteredElement;
+    if (p.group != nullptr && PatternOf(p, operand, p.group).contiguous > 0) {
+      packed /= static_cast<double>(p.group->range_size());  // Whole groups move.
+    }
     cycles += operand.elements * (apart ? packed : kPackedContiguousElement);
   }
   if (p.store != nullptr && !PatternAlong(*p.store, tile.lane_axis).store_contiguous) {
@@ -176,11 +212,17 @@ ProductTile ChooseProductTile(const Scheduler& s, const RangeSets& sets,
     }
     if (!possible) continue;
     const int64_t size = lane->range_size();
-    // One or two registers, the last one padded; a shorter axis goes in whole. What fills a
+    double far_reads = 0;
+    for (const Operand& operand : p.operands) {
+      const bool again = operand.reused && !p.sets.Depends(operand.index, lane);
+      if (again) far_reads += FarReads(p, {lane, 2 * p.vector, nullptr, 1, 0}, operand);
+    }
+    // One, two or four registers, the last one padded; a shorter axis goes in whole. What fills a
     // register and a half is split badly by LLVM.
-    for (int64_t lanes : {2 * p.vector, p.vector, size}) {
-      if (lanes == size ? size > p.vector && size != 2 * p.vector : lanes >= size + p.vector)
-        continue;
+    for (int64_t lanes : {2 * p.vector, 4 * p.vector, p.vector, size}) {
+      const bool whole = size <= p.vector || size == 2 * p.vector || size == 4 * p.vector;
+      if (lanes == size ? !whole : lanes >= size + p.vector) continue;
+      if (lanes == 4 * p.vector && far_reads == 0) continue;  // It only saves those.
       consider({lane, lanes, nullptr, 1, 0});
       for (const UOp* row : p.outputs) {
         if (row == lane) continue;

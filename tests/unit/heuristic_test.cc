@@ -131,6 +131,34 @@ TEST(HeuristicTest, SkinnyProductsHaveLanesAlongTheContiguousOperand) {
               ElementsAre("UPCAST(1,32)", "UPCAST(0,8)"));
 }
 
+// An operand of the rows that no cache keeps from one tile of columns to the next is read less
+// often by wider tiles.
+TEST(HeuristicTest, OperandsTooLargeForTheCacheGetWiderTiles) {
+  Target target = Avx512Target(1);
+  target.l2_bytes = 2 << 20;
+  EXPECT_EQ(TileOf(MatmulKernel(2048, 2048, 2048), target).front(), "UPCAST(1,64)");
+  EXPECT_EQ(TileOf(MatmulKernel(512, 512, 512), target).front(), "UPCAST(1,32)");
+}
+
+// Rows that lie apart are packed by blocks, also where their tiles have few divisors (93 here).
+TEST(HeuristicTest, RowsThatLieApartAreAlwaysPackedByBlocks) {
+  FormulaKernel k = KernelOf("C[i,j] = sum[k](A[k,i]*B[k,j])", "i=1023,j=1023,k=1023");
+  const std::vector<Action> actions = Choose(k, Avx512Target(1));
+  int locals = 0;
+  for (const Action& a : actions) locals += a.kind == ActionKind::kLocal ? 1 : 0;
+  EXPECT_EQ(locals, 2) << ActionsToString(actions);
+}
+
+// A matrix instruction wants groups of neighbours: what lies apart is packed however small it is.
+TEST(HeuristicTest, GroupsThatLieApartArePacked) {
+  Target target = Avx512Target(1);
+  target.features.push_back("avx512vnni");
+  FormulaKernel k =
+      KernelOf("C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))", "i=64,j=64,k=64", "A=u8,B=i8");
+  EXPECT_THAT(Choose(k, target), Contains(Action{ActionKind::kTensorCore, 0, 0}));
+  EXPECT_GT(LargestAxis(k, target, AxisType::kLocal), 0);
+}
+
 // What stays in the first-level cache as it is, is not copied.
 TEST(HeuristicTest, SmallProductsAreNotPacked) {
   const auto packs = [](int64_t n) {

@@ -2,8 +2,12 @@
 // as the kernel on any machine, and the code does where the CPU has the instructions.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "codegen/lower.h"
+#include "optimizer/heuristic.h"
 #include "optimizer/scheduler.h"
+#include "rewrite/concat.h"
 #include "tests/unit/formula_kernel.h"
 #include "tests/unit/handmade_targets.h"
 
@@ -33,6 +37,32 @@ const std::vector<Case>& Cases() {
        "avx512vnni",
        {"TC(0)", "TC(0) UPCAST(1,16)", "TC(0) UPCAST(1,32) UPCAST(0,4)",
         "TC(0) UPCAST(1,16) UPCAST(0,3) UNROLL(0,2) LOCAL(0,0)", "TC(0) UPCAST(0,4)"}},
+      // Packed by groups: columns of B are interleaved, rows of B transposed in registers, with
+      // what no block covers, masks of padding, an operand that is constant.
+      {"C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))",
+       "i=6,j=45,k=77",
+       "A=u8,B=i8",
+       "avx512vnni",
+       {"PADTO(2,4) TC(0) PADTO(1,32) UPCAST(1,32) UPCAST(0,3) LOCAL(0,0)",
+        "PADTO(2,4) TC(0) PADTO(1,64) UPCAST(1,64) UPCAST(0,6)"}},
+      {"C[i,j] = sum[k](i32(A[i,k])*i32(B[j,k]))",
+       "i=6,j=45,k=150",
+       "A=u8,B=i8",
+       "avx512vnni",
+       {"PADTO(2,4) TC(0) PADTO(1,32) UPCAST(1,32) UPCAST(0,3) LOCAL(0,0)",
+        "PADTO(2,4) TC(0) PADTO(1,16) UPCAST(1,16) UPCAST(0,2) LOCAL(0,0)",
+        "PADTO(2,4) TC(0) PADTO(1,16) UPCAST(1,16) UPCAST(0,2) UNROLL(0,2)"}},
+      {"C[i,j] = sum[k](i32(A[k,i])*i32(B[j,k]))",
+       "i=28,j=64,k=64",
+       "A=u8,B=i8",
+       "avx512vnni",
+       {"TC(0) UPCAST(1,32) UPCAST(0,7) LOCAL(1,0) LOCAL(0,2)",
+        "TC(0) UPCAST(1,32) UPCAST(0,7) LOCAL(0,0)"}},
+      {"C[i,j] = sum[k](f32(A[i,k])*f32(B[j,k]))",
+       "i=6,j=45,k=71",
+       "A=bf16,B=bf16",
+       "avx512bf16",
+       {"PADTO(2,2) TC(0) PADTO(1,32) UPCAST(1,32) UPCAST(0,3) LOCAL(0,0)"}},
       // The signed operand first: the instruction wants them the other way round.
       {"C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))",
        "i=5,j=32,k=8",
@@ -95,6 +125,104 @@ TEST(MatrixTest, TheCodeComputesTheKernel) {
           << c.formula << " | " << schedule;
     }
   }
+}
+
+// Whether what is packed lies as the instruction wants it: a loop with matrix instructions that
+// loads its operands, and neither interleaves nor extracts.
+void ExpectPlainLoads(const char* formula, const char* dtypes, const char* schedule) {
+  Target target = Avx512Target();
+  target.features.push_back("avx512bf16");
+  target.features.push_back("avx512vnni");
+  FormulaKernel k = KernelOf(formula, "i=12,j=64,k=160", dtypes);
+  Scheduler s(*k.graph, k.sink, target);
+  ASSERT_EQ(s.ApplyAll(*ParseActions(schedule)), absl::OkStatus()) << formula;
+  absl::StatusOr<LoweredKernel> lowered = Lower(*k.graph, s.kernel(), target);
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  int matrix = 0;
+  for (const UOp* u : Toposort(lowered->sink)) {
+    if (u->op != Op::kMatrix) continue;
+    ++matrix;
+    for (const UOp* operand : u->src().subspan(1)) {
+      EXPECT_EQ(operand->op, Op::kLoad) << formula << " " << schedule;
+    }
+  }
+  EXPECT_GT(matrix, 0) << formula << " " << schedule;
+}
+
+TEST(MatrixTest, PackedGroupsAreLoadedAsTheyLie) {
+  for (const char* b : {"B[k,j]", "B[j,k]"}) {
+    const std::string bytes = Concat("C[i,j] = sum[k](i32(A[i,k])*i32(", b, "))");
+    const std::string halves = Concat("C[i,j] = sum[k](f32(A[i,k])*f32(", b, "))");
+    for (const char* schedule :
+         {"TC(0) UPCAST(1,32) UPCAST(0,4) LOCAL(0,0)", "TC(0) UPCAST(1,64) UPCAST(0,3) LOCAL(0,0)",
+          "TC(0) UPCAST(1,16) UPCAST(0,6) UNROLL(0,2) LOCAL(0,0)"}) {
+      ExpectPlainLoads(bytes.c_str(), "A=u8,B=i8", schedule);
+      ExpectPlainLoads(bytes.c_str(), "A=i8,B=u8", schedule);
+      ExpectPlainLoads(halves.c_str(), "A=bf16,B=bf16", schedule);
+    }
+  }
+  // Rows that are packed, too.
+  ExpectPlainLoads("C[i,j] = sum[k](i32(A[k,i])*i32(B[j,k]))", "A=u8,B=i8",
+                   "TC(0) UPCAST(1,32) UPCAST(0,3) LOCAL(1,0) LOCAL(0,2)");
+}
+
+// Rows of the transposed operand are read 64 bytes at a time, not element by element.
+TEST(MatrixTest, GroupsAreTransposedByBlocks) {
+  Target target = Avx512Target();
+  target.features.push_back("avx512vnni");
+  FormulaKernel k =
+      KernelOf("C[i,j] = sum[k](i32(A[i,k])*i32(B[j,k]))", "i=12,j=64,k=160", "A=u8,B=i8");
+  Scheduler s(*k.graph, k.sink, target);
+  ASSERT_TRUE(s.ApplyAll(*ParseActions("TC(0) UPCAST(1,32) UPCAST(0,4) LOCAL(0,0)")).ok());
+  absl::StatusOr<LoweredKernel> lowered = Lower(*k.graph, s.kernel(), target);
+  ASSERT_TRUE(lowered.ok());
+  int rows = 0;
+  for (const UOp* u : Toposort(lowered->sink)) {
+    if (u->op == Op::kLoad && u->dtype == DType(ScalarType::kI8).WithLanes(64)) ++rows;
+  }
+  EXPECT_EQ(rows, 32);
+}
+
+// Bytes of all signs, and sums that only 32 bits hold.
+TEST(MatrixTest, ExtremeBytes) {
+  absl::StatusOr<std::unique_ptr<CpuDevice>> device = CpuDevice::Create();
+  ASSERT_TRUE(device.ok());
+  const Target& target = (*device)->target();
+  if (!target.Has("avx512vnni")) GTEST_SKIP() << "this CPU lacks avx512vnni";
+  constexpr int kDepth = 512;
+  for (const char* b : {"B[k,j]", "B[j,k]"}) {
+    FormulaKernel k = KernelOf(Concat("C[i,j] = sum[k](i32(A[i,k])*i32(", b, "))"),
+                               Concat("i=2,j=16,k=", kDepth), "A=u8,B=i8");
+    Scheduler s(*k.graph, k.sink, target);
+    ASSERT_TRUE(s.ApplyAll(*ParseActions("TC(0) UPCAST(1,16) LOCAL(0,0)")).ok());
+    absl::StatusOr<BuiltKernel> built = BuildKernel(*k.graph, s.kernel(), target, {});
+    ASSERT_TRUE(built.ok()) << built.status();
+    absl::StatusOr<std::unique_ptr<CpuKernel>> kernel = (*device)->Load(std::move(built->image));
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    const KernelBuffers buffers(k.sink);
+    for (const auto [x, y] : {std::pair{255, -128}, {255, 127}, {0, -1}, {1, -1}}) {
+      std::memset(buffers.data(0), x, 2 * kDepth);
+      std::memset(buffers.data(1), y, 16 * kDepth);
+      (*kernel)->Run(buffers.For((*kernel)->image()));
+      const auto* c = static_cast<const int32_t*>(buffers.data(2));
+      for (int i = 0; i < 32; ++i) ASSERT_EQ(c[i], x * y * kDepth) << b << " " << x << " " << y;
+    }
+  }
+}
+
+TEST(MatrixTest, GroupsThatAreNotWholeAreRefusedOrPadded) {
+  Target target = Avx512Target();
+  target.features.push_back("avx512vnni");
+  FormulaKernel k =
+      KernelOf("C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))", "i=8,j=32,k=77", "A=u8,B=i8");
+  Scheduler s(*k.graph, k.sink, target);
+  EXPECT_FALSE(s.ApplyAll(*ParseActions("TC(0)")).ok());
+  EXPECT_TRUE(s.ApplyAll(*ParseActions("PADTO(2,4) TC(0)")).ok());
+  // The heuristic pads by itself.
+  Scheduler chosen(*k.graph, k.sink, target);
+  ApplyHeuristic(chosen);
+  EXPECT_NE(ActionsToString(chosen.actions()).find("TC("), std::string::npos)
+      << ActionsToString(chosen.actions());
 }
 
 TEST(MatrixTest, InstructionsAreUsed) {
