@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "rewrite/build.h"
+#include "rewrite/linear.h"
 #include "rewrite/range_sets.h"
 
 namespace quern {
@@ -208,17 +209,29 @@ class Sharer {
         if (found != renamed.end()) sources.push_back(found->second);
       }
       if (sources.size() != u->source_count) continue;
-      renamed[u] = WithSources(g_, u, sources);
+      renamed[u] = Make(u, sources);
       original[renamed[u]] = u;
     }
     const RangeSets sets(first.store);
     const Ranges order = Toposort(second.store->src(1));
+    absl::flat_hash_map<const UOp*, const UOp*> normal;
+    for (const UOp* u : order) {
+      sources.clear();
+      for (const UOp* s : u->src()) sources.push_back(normal.at(s));
+      normal[u] = Make(u, sources);
+    }
     for (size_t i = order.size(); i-- > 0;) {  // The largest value first.
-      auto found = original.find(order[i]);
+      auto found = original.find(normal.at(order[i]));
       if (found == original.end() || IsIndex(order[i]->dtype)) continue;
       if (Keep(sets, *renaming, first, second, found->second, order[i])) return true;
     }
     return false;
+  }
+
+  // `u` of other sources. The terms of an offset are put in order: renaming may have changed it.
+  const UOp* Make(const UOp* u, Ranges& sources) {
+    if (u->op == Op::kIndex) sources[1] = FromLinear(g_, ToLinear(sources[1]));
+    return WithSources(g_, u, sources);
   }
 
   // Params may be written by any iteration of the loops around.

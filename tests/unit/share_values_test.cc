@@ -54,6 +54,9 @@ TEST(ShareValuesTest, TheExponentialsOfASoftmaxAreKept) {
 TEST(ShareValuesTest, RowsInRegistersAreDimensions) {
   EXPECT_EQ(Buffers(kSoftmax, "i=16,j=8,k=8", "UPCAST(0,4)"), 1);
   EXPECT_EQ(Buffers(kSoftmax, "i=16,j=8,k=8", "UPCAST(0,16)"), 1);
+  // The axis of rows stands behind those of the store and ahead of those of the sum.
+  EXPECT_EQ(
+      Buffers(kSoftmax, "i=6,j=64,k=64", "UNROLL(0,16) UNROLL(1,16) UPCAST(1,16) UPCAST(0,2)"), 1);
 }
 
 TEST(ShareValuesTest, MasksArePartOfTheValue) {
