@@ -49,6 +49,9 @@ void AddMemoryBound(std::vector<Workload>& list) {
                         2 * kTall * kRow + kRow,
                         "r[i] = sum[j](X[i,j]*X[i,j])/1024.0; "
                         "Y[i,j] = X[i,j]/sqrt(r[i]+0.00001)*g[j]"));
+  list.push_back(Memory("argmax rows", kArgMax, kTall, kRow, "a", kTall, kTall * kRow + kTall,
+                        "m[i] = max[j](X[i,j]); "
+                        "a[i] = min[j](where(X[i,j] == m[i], i32(j), 2147483647))"));
   list.push_back(Memory("transpose 4096", kTranspose, kWide, kWide, "Y", kWide * kWide,
                         2 * kWide * kWide, "Y[i,j] = X[j,i]"));
 }

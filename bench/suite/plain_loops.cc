@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "bench/suite/peer.h"
 #include "bench/suite/thread_team.h"
@@ -55,6 +56,18 @@ float SumOfSquares(const float* x, int64_t count) {
 void RmsNormRow(const float* x, const float* g, float* y, int64_t n) {
   const float scale = 1 / std::sqrt(SumOfSquares(x, n) / static_cast<float>(n) + 0.00001f);
   for (int64_t j = 0; j < n; ++j) y[j] = x[j] * scale * g[j];
+}
+
+// The largest first: both loops are vectorised, one that carries the place along is not.
+int32_t ArgMax(const float* x, int64_t n) {
+  float largest = x[0];
+  for (int64_t j = 1; j < n; ++j) largest = x[j] > largest ? x[j] : largest;
+  int32_t first = INT32_MAX;
+  for (int64_t j = 0; j < n; ++j) {
+    const int32_t place = x[j] == largest ? static_cast<int32_t>(j) : INT32_MAX;
+    first = place < first ? place : first;
+  }
+  return first;
 }
 
 // In blocks, as anybody would write it who has tried it once without.
@@ -131,6 +144,14 @@ std::function<void()> BindRows(const Workload& w, const Buffers& buffers, int th
           for (int64_t i = begin; i < end; ++i) y[i] = SumOf(x + i * w.n, w.n);
         });
       };
+    case WorkloadKind::kArgMax: {
+      auto* a = buffers.Get<int32_t>(w.output);
+      return [=] {
+        InParallel(threads, w.m, 16, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) a[i] = ArgMax(x + i * w.n, w.n);
+        });
+      };
+    }
     case WorkloadKind::kColumnSum:
       return [=] {
         InParallel(threads, w.n, 16,

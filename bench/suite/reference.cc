@@ -18,7 +18,8 @@ constexpr double kSmallWork = 1 << 24;
 constexpr int64_t kGrid = 48;
 
 ScalarType OutputType(const Workload& w) {
-  return w.dtype == "u8s8" ? ScalarType::kI32 : ScalarType::kF32;
+  const bool integer = w.dtype == "u8s8" || w.kind == WorkloadKind::kArgMax;
+  return integer ? ScalarType::kI32 : ScalarType::kF32;
 }
 
 // Turns what a product must be into what its tail makes of it.
@@ -159,6 +160,12 @@ std::string CheckRest(const Workload& w, const Buffers& buffers) {
     for (int64_t i : Chosen(w.m, kGrid)) {
       if (w.kind == WorkloadKind::kRowSum) {
         if (wrong.empty()) wrong = Compare(w, buffers, i, Sum(x + i * w.n, w.n, 1));
+        continue;
+      }
+      if (w.kind == WorkloadKind::kArgMax) {
+        const float* row = x + i * w.n;
+        const auto first = static_cast<double>(std::max_element(row, row + w.n) - row);
+        if (wrong.empty()) wrong = Compare(w, buffers, i, {first, 0});
         continue;
       }
       const std::vector<Expected> row = Row(w, buffers, i);

@@ -25,6 +25,7 @@ enum class WorkloadKind {
   kSoftmax,      ///< of each row
   kLayerNorm,    ///< of each row, with g[j] and b[j]
   kRmsNorm,      ///< of each row, with g[j]
+  kArgMax,       ///< a[i]: the first j at which row i is largest, as i32
   kTranspose,    ///< Y[i,j] = X[j,i]
 };
 
