@@ -27,6 +27,7 @@
 
 #include "absl/strings/str_join.h"
 #include "codegen/emit_phase.h"
+#include "codegen/invariant_division.h"
 #include "rewrite/concat.h"
 
 namespace quern {
@@ -71,7 +72,7 @@ absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeTargetMachine(const Tar
 
 // Few passes: the kernel is vectorised, unrolled and hoisted already. What is left is to turn
 // accumulators into registers and to clean up after folding.
-void RunPasses(llvm::Module& module, llvm::TargetMachine& machine) {
+void RunPasses(llvm::Module& module, llvm::TargetMachine& machine, int vector_bytes) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager calls;
@@ -89,6 +90,7 @@ void RunPasses(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
                                                        /*UseMemorySSA=*/true));
+  passes.addPass(InvariantDivisionPass(machine, vector_bytes));
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::ADCEPass());
   for (llvm::Function& f : module) {
@@ -137,7 +139,7 @@ absl::StatusOr<CompiledKernel> CompileForCpu(const LoweredKernel& kernel, const 
     }
   }
   const Clock::time_point passes_start = Clock::now();
-  RunPasses(module, **machine);
+  RunPasses(module, **machine, target.vector_bytes);
   result.times.passes_ms = MillisecondsSince(passes_start);
   if (options.keep_llvm_ir) {
     llvm::raw_string_ostream stream(result.llvm_ir);
