@@ -99,8 +99,8 @@ class BlockTransposer {
       gate = gate == nullptr ? inside : And(g_, gate, inside);
     }
     for (int lane = 0; lane < first.lanes(); ++lane) {
-      const UOp* column = g_.Make(Op::kExtract, dtype.WithLanes(height), {block},
-                                  {int64_t{lane} * height, 0});
+      const UOp* column =
+          g_.Make(Op::kExtract, dtype.WithLanes(height), {block}, {int64_t{lane} * height, 0});
       const UOp* begin = IndexConst(g_, first.constant + first.access.stride * lane);
       if (first.base != nullptr) begin = Add(g_, first.base, begin);
       const UOp* offset = Add(g_, Broadcast(begin, height), lanes);

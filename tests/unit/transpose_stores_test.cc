@@ -78,9 +78,7 @@ TEST(TransposeStoresTest, PaddedLoops) {
 const UOp* ScatteredTile(UOpGraph& g, int rows, int step, bool in_place) {
   const DType vector = kIndexType.WithLanes(16);
   const UOp* lanes = g.Make(Op::kLanes, vector, {});
-  const auto all = [&](int64_t v) {
-    return g.Make(Op::kBroadcast, vector, {IndexConst(g, v)});
-  };
+  const auto all = [&](int64_t v) { return g.Make(Op::kBroadcast, vector, {IndexConst(g, v)}); };
   const UOp* x = Param(g, kF32Type, 0, 16);
   const UOp* y = Param(g, kF32Type, 1, 2000);
   std::vector<const UOp*> stores;
