@@ -70,6 +70,19 @@ absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeTargetMachine(const Tar
   return machine;
 }
 
+struct InvariantDivisionPass : llvm::PassInfoMixin<InvariantDivisionPass> {
+  InvariantDivisionPass(const llvm::TargetMachine& target_machine, int bytes)
+      : machine(target_machine), vector_bytes(bytes) {}
+
+  llvm::PreservedAnalyses run(llvm::Function& f, llvm::FunctionAnalysisManager& analyses) {
+    return DivideByReciprocals(f, analyses, machine, vector_bytes) ? llvm::PreservedAnalyses::none()
+                                                                   : llvm::PreservedAnalyses::all();
+  }
+
+  const llvm::TargetMachine& machine;
+  int vector_bytes;
+};
+
 // Few passes: the kernel is vectorised, unrolled and hoisted already. What is left is to turn
 // accumulators into registers and to clean up after folding.
 void RunPasses(llvm::Module& module, llvm::TargetMachine& machine, int vector_bytes) {

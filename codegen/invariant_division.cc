@@ -11,6 +11,7 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/MDBuilder.h>
+#include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include <bit>
@@ -146,15 +147,15 @@ void Rewrite(llvm::BinaryOperator* division, Value* reciprocal, int lanes) {
 
 }  // namespace
 
-llvm::PreservedAnalyses InvariantDivisionPass::run(llvm::Function& f,
-                                                   llvm::FunctionAnalysisManager& analyses) {
-  const llvm::TargetLowering* lowering = machine_.getSubtargetImpl(f)->getTargetLowering();
+bool DivideByReciprocals(llvm::Function& f, llvm::AnalysisManager<llvm::Function>& analyses,
+                         const llvm::TargetMachine& machine, int vector_bytes) {
+  const llvm::TargetLowering* lowering = machine.getSubtargetImpl(f)->getTargetLowering();
   if (!lowering->isOperationLegalOrCustom(llvm::ISD::FMA, llvm::MVT::f32)) {
-    return llvm::PreservedAnalyses::all();
+    return false;
   }
-  const int lanes = vector_bytes_ / 4;
+  const int lanes = vector_bytes / 4;
   const std::vector<Division> divisions = FindDivisions(f, analyses, lanes);
-  if (divisions.empty()) return llvm::PreservedAnalyses::all();
+  if (divisions.empty()) return false;
   llvm::DenseMap<std::pair<Value*, llvm::Instruction*>, Value*> reciprocals;
   for (const Division& d : divisions) {
     Value*& reciprocal = reciprocals[{d.node->getOperand(1), d.ahead}];
@@ -164,7 +165,7 @@ llvm::PreservedAnalyses InvariantDivisionPass::run(llvm::Function& f,
     }
     Rewrite(d.node, reciprocal, lanes);
   }
-  return llvm::PreservedAnalyses::none();
+  return true;
 }
 
 }  // namespace quern

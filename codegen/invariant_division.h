@@ -1,8 +1,12 @@
 #ifndef QUERN_CODEGEN_INVARIANT_DIVISION_H_
 #define QUERN_CODEGEN_INVARIANT_DIVISION_H_
 
-#include <llvm/IR/PassManager.h>
-#include <llvm/Target/TargetMachine.h>
+namespace llvm {
+class Function;
+class TargetMachine;
+template <typename Unit, typename... Extra>
+class AnalysisManager;
+}  // namespace llvm
 
 namespace quern {
 
@@ -11,21 +15,14 @@ namespace quern {
 ///
 ///     r = RN(1/y);  q = RN(x·r);  e = q·y − x;  RN(q − e·r) = RN(x/y)
 ///
-/// That holds for all mantissas (tests/unit/invariant_division_test.cc tries all that come near the
-/// middle between two floats) as long as e is exact and nothing overflows. Where that is not sure,
-/// for tiny x, what is not finite, or y far from 1, a branch leads to the division itself.
-class InvariantDivisionPass : public llvm::PassInfoMixin<InvariantDivisionPass> {
- public:
-  /// `vector_bytes`: the width of a register.
-  InvariantDivisionPass(const llvm::TargetMachine& machine, int vector_bytes)
-      : machine_(machine), vector_bytes_(vector_bytes) {}
-
-  llvm::PreservedAnalyses run(llvm::Function& f, llvm::FunctionAnalysisManager& analyses);
-
- private:
-  const llvm::TargetMachine& machine_;
-  int vector_bytes_;
-};
+/// That holds for all mantissas (tests/unit/invariant_division_test.cc tries those that come near
+/// the middle between two floats) as long as e is exact and nothing overflows. Where that is not
+/// sure, for tiny x, what is not finite, or y far from 1, a branch leads to the division itself.
+///
+/// `vector_bytes` is the width of a register. Whether anything was changed: the analyses of `f` are
+/// then out of date.
+bool DivideByReciprocals(llvm::Function& f, llvm::AnalysisManager<llvm::Function>& analyses,
+                         const llvm::TargetMachine& machine, int vector_bytes);
 
 }  // namespace quern
 
