@@ -35,6 +35,13 @@ void UseMatrixInstructions(Scheduler& s) {
   for (const UOp* u : Toposort(s.kernel())) {
     if (u->op == Op::kLoad && u->dtype.scalar == ScalarType::kBF16 && slow_bf16) return;
   }
+  // A matrix times a vector is bound by memory, which lanes along the reduced axis read best.
+  bool product = false;
+  const RangeSets sets(s.kernel());
+  for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
+    product |= IsProduct(sets, reduce);
+  }
+  if (!product) return;
   const auto axes = static_cast<int>(s.reduce_axes().size());
   for (int i = 0; i < axes; ++i) {
     if (Try(s, ActionKind::kTensorCore, i, 0)) return;

@@ -6,6 +6,18 @@
 namespace quern {
 namespace {
 
+// Whether an operand of the rows is no walk through memory along the reduced axes. A matrix
+// instruction reads a group of neighbours at once, if they are neighbours.
+bool LiesApart(const RangeSets& sets, const StatementAccesses& reduce, const UOp* load) {
+  bool contiguous = false;
+  for (const UOp* r : reduce.node->src().subspan(1)) {
+    const bool walks = PatternAlong({reduce.node, {load}, nullptr}, r).contiguous > 0;
+    if (r->range_type() == AxisType::kWarp && sets.Depends(load, r)) return !walks;
+    contiguous |= walks;
+  }
+  return !contiguous;
+}
+
 // The longest output loop along which the operand of the rows, which depends on `rows`, is reused.
 const UOp* ColumnsLoop(const RangeSets& sets, const StatementAccesses& reduce, const UOp* rows) {
   const UOp* longest = nullptr;
@@ -92,12 +104,7 @@ void TileCaches(Scheduler& s) {
     // memory, a block of it is packed, too.
     bool rows_apart = false;
     for (const UOp* load : reduce.loads) {
-      if (!sets.Depends(load, best)) continue;
-      bool contiguous = false;
-      for (const UOp* r : reduce.node->src().subspan(1)) {
-        contiguous |= PatternAlong({reduce.node, {load}, nullptr}, r).contiguous > 0;
-      }
-      rows_apart |= !contiguous;
+      rows_apart |= sets.Depends(load, best) && LiesApart(sets, reduce, load);
     }
     const UOp* columns = rows_apart ? ColumnsLoop(sets, reduce, best) : nullptr;
     const int64_t size = best->range_size();

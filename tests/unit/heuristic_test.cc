@@ -149,6 +149,28 @@ TEST(HeuristicTest, RowsThatLieApartAreAlwaysPackedByBlocks) {
   EXPECT_EQ(locals, 2) << ActionsToString(actions);
 }
 
+// A matrix times a vector reads its operands once: lanes along the reduced axis.
+TEST(HeuristicTest, MatrixTimesVectorHasNoMatrixInstructions) {
+  Target target = Avx512Target(1);
+  target.features.push_back("avx512vnni");
+  FormulaKernel k = KernelOf("y[i] = sum[k](i32(A[i,k])*i32(x[k]))", "i=512,k=512", "A=i8,x=u8");
+  EXPECT_THAT(Choose(k, target), Not(Contains(Action{ActionKind::kTensorCore, 0, 0})));
+  EXPECT_GE(LargestAxis(k, target, AxisType::kUnroll), 16);
+}
+
+// Planes of channels: the pixels of a group lie apart, so blocks of the image are packed, too.
+TEST(HeuristicTest, PlanesOfChannelsArePackedByGroups) {
+  Target target = Avx512Target(1);
+  target.features.push_back("avx512vnni");
+  FormulaKernel k = KernelOf("y[o,h,w] = sum[c,r,s](i32(x[c,h+r,w+s])*i32(f[o,c,r,s]))",
+                             "o=64,h=56,w=56,c=64,r=3,s=3", "x=u8,f=i8");
+  const std::vector<Action> actions = Choose(k, target);
+  EXPECT_THAT(actions, Contains(Action{ActionKind::kTensorCore, 0, 0}));
+  int locals = 0;
+  for (const Action& a : actions) locals += a.kind == ActionKind::kLocal ? 1 : 0;
+  EXPECT_EQ(locals, 2) << ActionsToString(actions);
+}
+
 // A matrix instruction wants groups of neighbours: what lies apart is packed however small it is.
 TEST(HeuristicTest, GroupsThatLieApartArePacked) {
   Target target = Avx512Target(1);

@@ -214,7 +214,7 @@ TEST(MatrixTest, GroupsThatAreNotWholeAreRefusedOrPadded) {
   Target target = Avx512Target();
   target.features.push_back("avx512vnni");
   FormulaKernel k =
-      KernelOf("C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))", "i=8,j=32,k=77", "A=u8,B=i8");
+      KernelOf("C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))", "i=32,j=32,k=77", "A=u8,B=i8");
   Scheduler s(*k.graph, k.sink, target);
   EXPECT_FALSE(s.ApplyAll(*ParseActions("TC(0)")).ok());
   EXPECT_TRUE(s.ApplyAll(*ParseActions("PADTO(2,4) TC(0)")).ok());
