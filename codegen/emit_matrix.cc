@@ -80,6 +80,19 @@ std::vector<Value*> EmitTransposed(IRBuilderBase& b, std::span<Value* const> row
   // them, one after another, are the columns. (The perfect shuffle of Stone, 1971.)
   std::vector<Value*> vectors(rows.begin(), rows.end());
   const unsigned lanes = LanesOf(vectors[0]);
+  // Lanes beyond a register are blocks of their own: LLVM takes many times as long for shuffles
+  // that it has to split itself.
+  constexpr unsigned kRegisterBits = 512;
+  if (lanes * vectors[0]->getType()->getScalarSizeInBits() > kRegisterBits) {
+    std::vector<Value*> pieces;
+    for (unsigned first : {0u, lanes / 2}) {
+      std::vector<Value*> part;
+      for (Value* v : vectors) part.push_back(Slice(b, v, first, lanes / 2));
+      const std::vector<Value*> block = EmitTransposed(b, part);
+      pieces.insert(pieces.end(), block.begin(), block.end());
+    }
+    return pieces;
+  }
   llvm::SmallVector<int, 64> low;
   llvm::SmallVector<int, 64> high;
   for (unsigned i = 0; i < lanes / 2; ++i) {

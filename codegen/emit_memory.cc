@@ -62,6 +62,12 @@ Value* AllLanes(IRBuilderBase& b, const Access& access, DType dtype, const Acces
   return llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b.getInt1Ty(), dtype.lanes));
 }
 
+// Not what may be a truncated integer; and odd numbers of lanes take LLVM long to store one by one.
+bool IsComputedFloat(const Value* value) {
+  const llvm::Type* type = value->getType()->getScalarType();
+  return (type->isFloatTy() || type->isDoubleTy()) && !llvm::isa<llvm::BitCastInst>(value);
+}
+
 // A store under a constant mask: plain stores of the lanes that are on. LLVM 22 turns a masked
 // store of one lane whose value was truncated into a store of the wide element (docs/decisions.md).
 void StoreSomeLanes(IRBuilderBase& b, DType dtype, const AccessValues& values, Value* value,
@@ -160,7 +166,8 @@ void EmitStore(IRBuilderBase& b, const Access& access, DType dtype, const Access
   QUERN_CHECK_MSG(access.kind != Access::Kind::kSame, "a store of all lanes to one place");
   if (access.kind == Access::Kind::kStrided && access.stride == 1) {
     if (access.gate_kind == Access::Gate::kLanes) {
-      if (auto* mask = llvm::dyn_cast<llvm::Constant>(values.gate)) {
+      auto* mask = llvm::dyn_cast<llvm::Constant>(values.gate);
+      if (mask != nullptr && !IsComputedFloat(value)) {
         StoreSomeLanes(b, dtype, values, value, *mask);
       } else {
         b.CreateMaskedStore(value, values.pointer, align, values.gate);
