@@ -11,7 +11,7 @@
 namespace quern {
 namespace {
 
-constexpr int kMaxCopies = 24;
+constexpr int kMaxCopies = 64;
 constexpr int kMaxCuts = 3;  // One more piece than cuts: a border on each side of two conditions.
 
 int64_t FloorDivide(int64_t a, int64_t b) {
