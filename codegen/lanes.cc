@@ -48,6 +48,16 @@ OwnWork CollectWork(const Item& item) {
   return work;
 }
 
+// The axis that a matrix instruction of this item sums in each lane, if it uses one.
+const UOp* SummedInLane(const Item& item, const UOp* lane) {
+  if (item.node->op != Op::kReduce || lane == nullptr) return nullptr;
+  for (const UOp* r : item.reduce_registers) {
+    if (r->range_type() != AxisType::kWarp) continue;
+    return UsesMatrixInstruction(item.node->src(0), lane->range_size()) ? r : nullptr;
+  }
+  return nullptr;
+}
+
 class LaneChooser {
  public:
   LaneChooser(const RangeSets& sets, int vector_bytes, std::vector<Item*>& items)
@@ -212,8 +222,11 @@ class LaneChooser {
     }
     double cost = 0;
     const double size = lane == nullptr ? 1 : static_cast<double>(lane->range_size());
+    // A matrix instruction reads a whole group at once, multiplies and adds it.
+    const UOp* summed = SummedInLane(item, lane);
+    const double group = summed == nullptr ? 1 : static_cast<double>(summed->range_size());
     for (const ItemAccess& access : work_[i].accesses) {
-      const double copies = Copies(item, sets_.Of(access.index));
+      const double copies = Copies(item, sets_.Of(access.index)) / group;
       if (lane == nullptr) {
         cost += copies;
         continue;
@@ -233,11 +246,13 @@ class LaneChooser {
           break;
       }
     }
-    for (const UOp* u : work_[i].arithmetic) cost += Share(item, u, lane);
+    if (summed == nullptr) {
+      for (const UOp* u : work_[i].arithmetic) cost += Share(item, u, lane);
+    }
     if (item.node->op == Op::kReduce) {
       uint64_t set = sets_.Of(item.node);
       for (const UOp* r : item.reduce_registers) set |= sets_.Bit(r);
-      const double copies = Copies(item, set);
+      const double copies = Copies(item, set) / group;
       cost += lane == nullptr ? copies : copies / size * Registers(lane, item.node->dtype);
     }
     for (const Item* input : item.inputs) {
@@ -268,16 +283,6 @@ class LaneChooser {
   std::vector<const UOp*> group_lane_;
 };
 
-// The axis that a matrix instruction of this item sums in each lane, if it uses one.
-const UOp* SummedInLane(const Item& item) {
-  if (item.node->op != Op::kReduce || item.lane == nullptr) return nullptr;
-  for (const UOp* r : item.reduce_registers) {
-    if (r->range_type() != AxisType::kWarp) continue;
-    return UsesMatrixInstruction(item.node->src(0), item.lane->range_size()) ? r : nullptr;
-  }
-  return nullptr;
-}
-
 void MoveLast(std::vector<const UOp*>& ranges, const UOp* last) {
   auto at = std::find(ranges.begin(), ranges.end(), last);
   if (at != ranges.end()) std::rotate(at, at + 1, ranges.end());
@@ -293,7 +298,7 @@ void ChooseLanes(const RangeSets& sets, int vector_bytes, std::vector<Item*>& it
   // lies side by side there.
   absl::flat_hash_map<const Item*, const UOp*> innermost;
   for (Item* reader : items) {
-    const UOp* summed = SummedInLane(*reader);
+    const UOp* summed = SummedInLane(*reader, reader->lane);
     for (Item* item : items) {
       if (item->node->op != Op::kStage) continue;
       if (std::find(reader->inputs.begin(), reader->inputs.end(), item) == reader->inputs.end()) {

@@ -36,15 +36,20 @@ void UseMatrixInstructions(Scheduler& s) {
     if (u->op == Op::kLoad && u->dtype.scalar == ScalarType::kBF16 && slow_bf16) return;
   }
   // A matrix times a vector is bound by memory, which lanes along the reduced axis read best.
-  bool product = false;
-  const RangeSets sets(s.kernel());
-  for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
-    product |= IsProduct(sets, reduce);
-  }
-  if (!product) return;
+  const auto has_product = [](const Scheduler& trial) {
+    const RangeSets sets(trial.kernel());
+    for (const StatementAccesses& reduce : CollectAccesses(trial.kernel())) {
+      if (IsProduct(sets, reduce)) return true;
+    }
+    return false;
+  };
   const auto axes = static_cast<int>(s.reduce_axes().size());
   for (int i = 0; i < axes; ++i) {
-    if (Try(s, ActionKind::kTensorCore, i, 0)) return;
+    Scheduler trial = s;
+    if (!Try(trial, ActionKind::kTensorCore, i, 0)) continue;
+    if (!has_product(trial)) return;
+    Try(s, ActionKind::kTensorCore, i, 0);
+    return;
   }
   // An axis that whole groups do not fill is padded if it is long.
   constexpr int64_t kLeastPadded = 32;
@@ -55,6 +60,7 @@ void UseMatrixInstructions(Scheduler& s) {
       Scheduler trial = s;  // Padding alone would be a loss.
       if (!Try(trial, ActionKind::kPadTo, axis, group)) continue;
       if (!Try(trial, ActionKind::kTensorCore, i, 0)) continue;
+      if (!has_product(trial)) return;
       s.Apply({ActionKind::kPadTo, axis, group}).IgnoreError();  // They were legal just now.
       s.Apply({ActionKind::kTensorCore, i, 0}).IgnoreError();
       return;

@@ -96,15 +96,20 @@ bool IsReused(const RangeSets& sets, const UOp* node, const UOp* load, const UOp
 bool IsProduct(const RangeSets& sets, const StatementAccesses& reduce) {
   constexpr int64_t kLeastDepth = 64;
   constexpr int64_t kLeastReuse = 32;
+  constexpr int64_t kLeastMatrixReuse = 8;  // Matrix instructions leave more time for packing.
   if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) return false;
   int64_t depth = 1;
-  for (const UOp* r : reduce.node->src().subspan(1)) depth *= r->range_size();
+  int64_t least_reuse = kLeastReuse;
+  for (const UOp* r : reduce.node->src().subspan(1)) {
+    depth *= r->range_size();
+    if (r->range_type() == AxisType::kWarp) least_reuse = kLeastMatrixReuse;
+  }
   for (const UOp* load : reduce.loads) {
     int64_t reuse = 1;
     for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
       if (!sets.Depends(load, r)) reuse *= r->range_size();
     }
-    if (reuse < kLeastReuse) return false;
+    if (reuse < least_reuse) return false;
   }
   return depth >= kLeastDepth;
 }

@@ -231,6 +231,8 @@ ProductTile ChooseProductTile(const Scheduler& s, const RangeSets& sets,
       const bool whole = size <= p.vector || size == 2 * p.vector || size == 4 * p.vector;
       if (lanes == size ? !whole : lanes >= size + p.vector) continue;
       if (lanes == 4 * p.vector && far_reads == 0) continue;  // It only saves those.
+      // Matrix instructions fill whole registers.
+      if (p.group != nullptr && lanes % p.vector != 0) continue;
       consider({lane, lanes, nullptr, 1, 0});
       for (const UOp* row : p.outputs) {
         if (row == lane) continue;

@@ -225,6 +225,25 @@ TEST(MatrixTest, GroupsThatAreNotWholeAreRefusedOrPadded) {
       << ActionsToString(chosen.actions());
 }
 
+// Lanes are chosen so that the instructions fit: 16 columns, not 9 rows.
+TEST(MatrixTest, LanesFillTheRegistersOfTheInstruction) {
+  ExpectPlainLoads("C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))", "A=u8,B=i8",
+                   "TC(0) UPCAST(1,16) PADTO(0,9) UPCAST(0,9) LOCAL(0,0)");
+  Target target = Avx512Target(1);
+  target.features.push_back("avx512vnni");
+  for (const char* j : {"8", "10", "24", "40"}) {
+    FormulaKernel k = KernelOf("C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))",
+                               Concat("i=64,k=128,j=", j), "A=u8,B=i8");
+    Scheduler s(*k.graph, k.sink, target);
+    ApplyHeuristic(s);
+    absl::StatusOr<LoweredKernel> lowered = Lower(*k.graph, s.kernel(), target);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    int matrix = 0;
+    for (const UOp* u : Toposort(lowered->sink)) matrix += u->op == Op::kMatrix ? 1 : 0;
+    EXPECT_GT(matrix, 0) << j << " " << ActionsToString(s.actions());
+  }
+}
+
 TEST(MatrixTest, InstructionsAreUsed) {
   Target target = Avx512Target();
   target.features.push_back("avx512vnni");
