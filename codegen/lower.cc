@@ -44,7 +44,10 @@ constexpr std::array<Pass, 14> kPasses = {{
      [](PassContext& c, const UOp* s) { return Linearize(c.graph, s, c.target.vector_bytes); },
      Form::kStatements},
     {"share-values", "keep expensive values that a later loop would compute again",
-     [](PassContext& c, const UOp* s) { return ShareValues(c.graph, s, c.target); },
+     [](PassContext& c, const UOp* s) {
+       const int64_t streamed = c.stream_bytes.value_or(StreamBytes(c.target));
+       return ShareValues(c.graph, s, c.target, streamed);
+     },
      Form::kStatements},
     {"split-loops", "cut loops so that only their ends carry masks",
      [](PassContext& c, const UOp* s) {
@@ -128,6 +131,12 @@ absl::StatusOr<LoweredKernel> Lower(UOpGraph& graph, const UOp* sink, const Targ
   LoweredKernel kernel;
   kernel.sink = *lowered;
   kernel.params = CollectParams(*lowered);
+  // What only the lowered form reads from an output it has written there itself.
+  for (const KernelParam& given : CollectParams(sink)) {
+    for (KernelParam& p : kernel.params) {
+      if (p.slot == given.slot) p.read = given.read;
+    }
+  }
   for (const UOp* phase : (*lowered)->src()) {
     if (phase->source_count > 0) kernel.phases.push_back(MakePhase(graph, phase));
   }

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "codegen/statement_places.h"
 #include "rewrite/build.h"
 #include "rewrite/linear.h"
 #include "rewrite/range_sets.h"
@@ -20,36 +21,6 @@ using Ranges = std::vector<const UOp*>;
 // What writing a value and reading it again may cost, in operations.
 constexpr double kLeastCost = 8;
 
-// Loops and stores, each at its place: equal statements at two places are one node of the graph.
-struct Statement {
-  const UOp* range = nullptr;  // of a loop
-  const UOp* store = nullptr;  // of a leaf
-  std::vector<Statement> inner;
-};
-
-Statement ReadStatement(const UOp* u) {
-  Statement s;
-  if (u->op == Op::kStore) {
-    s.store = u;
-    return s;
-  }
-  if (u->op == Op::kLoop) s.range = u->src(0);
-  for (const UOp* source : u->src().subspan(s.range == nullptr ? 0 : 1)) {
-    s.inner.push_back(ReadStatement(source));
-  }
-  return s;
-}
-
-// The statements as nodes; `phase` is what they were read from, nullptr inside it.
-const UOp* WriteStatement(UOpGraph& g, const Statement& s, const UOp* phase) {
-  if (s.store != nullptr) return s.store;
-  Ranges sources;
-  if (s.range != nullptr) sources.push_back(s.range);
-  for (const Statement& inner : s.inner) sources.push_back(WriteStatement(g, inner, nullptr));
-  if (phase != nullptr) return WithSources(g, phase, sources);
-  return g.Make(s.range != nullptr ? Op::kLoop : Op::kBlock, kVoidType, sources);
-}
-
 double CostOf(const UOp* u) {
   if (IsIndex(u->dtype)) return 0;
   if (u->op == Op::kDiv || u->op == Op::kSqrt) return kLeastCost;
@@ -57,55 +28,10 @@ double CostOf(const UOp* u) {
   return IsElementwise(u->op) && u->op != Op::kConst ? 1 : 0;
 }
 
-// A store, the loops around it below some statement, and the register axes in it, lanes last.
-struct Place {
-  Statement* parent = nullptr;
-  size_t at = 0;
-  const UOp* store = nullptr;
-  Ranges loops;
-  Ranges registers;
-};
-
-// A statement has one axis of lanes at most.
-void MoveLanesLast(Ranges& ranges) {
-  auto lanes = std::find_if(ranges.begin(), ranges.end(),
-                            [](const UOp* r) { return r->range_type() == AxisType::kLane; });
-  if (lanes != ranges.end()) std::rotate(lanes, lanes + 1, ranges.end());
-}
-
-Ranges RegistersOf(const UOp* store) {
-  Ranges registers;
-  for (const UOp* u : Toposort(store)) {
-    if (u->op == Op::kRange && IsRegisterAxis(u->range_type())) registers.push_back(u);
-  }
-  SortByAxis(registers);
-  MoveLanesLast(registers);
-  return registers;
-}
-
 bool IsExpensive(const UOp* store) {
   double cost = 0;
   for (const UOp* u : Toposort(store->src(1))) cost += CostOf(u);
   return cost >= kLeastCost;
-}
-
-// Appends the places of the expensive stores in `s`.
-void CollectPlaces(Statement& s, Ranges& loops, std::vector<Place>& places) {
-  if (s.range != nullptr) loops.push_back(s.range);
-  for (size_t i = 0; i < s.inner.size(); ++i) {
-    const UOp* store = s.inner[i].store;
-    if (store == nullptr) {
-      CollectPlaces(s.inner[i], loops, places);
-    } else if (IsExpensive(store)) {
-      places.push_back({&s, i, store, loops, RegistersOf(store)});
-    }
-  }
-  if (s.range != nullptr) loops.pop_back();
-}
-
-void CollectWritten(const Statement& s, absl::flat_hash_set<const UOp*>& written) {
-  if (s.store != nullptr) written.insert(s.store->src(0)->src(0));
-  for (const Statement& inner : s.inner) CollectWritten(inner, written);
 }
 
 // Axes around one place and those that they become around another.
@@ -130,7 +56,7 @@ struct Renaming {
   }
 };
 
-std::optional<Renaming> Rename(const Place& a, const Place& b) {
+std::optional<Renaming> Rename(const StorePlace& a, const StorePlace& b) {
   Renaming r;
   Ranges own_a;
   Ranges own_b;
@@ -147,11 +73,15 @@ std::optional<Renaming> Rename(const Place& a, const Place& b) {
 
 class Sharer {
  public:
-  Sharer(UOpGraph& graph, const UOp* phase, int64_t most_bytes)
-      : g_(graph), bytes_left_(most_bytes), root_(ReadStatement(phase)) {
+  Sharer(UOpGraph& graph, const UOp* phase, int64_t most_bytes, int64_t stream_bytes)
+      : g_(graph),
+        bytes_left_(most_bytes),
+        stream_bytes_(stream_bytes),
+        root_(ReadStatements(phase)) {
     for (const UOp* u : Toposort(phase)) {
       if (u->op == Op::kScratch) next_slot_ = std::max(next_slot_, u->slot() + 1);
-      if (u->op == Op::kStore) stored_.insert(u->src(0)->src(0));
+      if (u->op == Op::kStore) ++writers_[u->src(0)->src(0)];
+      if (u->op == Op::kLoad) loaded_.insert(u->src(0)->src(0));
     }
   }
 
@@ -159,37 +89,36 @@ class Sharer {
     constexpr int kMostBuffers = 8;
     int shared = 0;
     while (shared < kMostBuffers && ShareUnder(root_)) ++shared;
-    return shared == 0 ? phase : WriteStatement(g_, root_, phase);
+    return shared == 0 ? phase : WriteStatements(g_, root_, phase);
   }
 
  private:
   // Shares one value between two loops that stand next to each other or apart in `s`.
-  bool ShareUnder(Statement& s) {
-    std::vector<std::vector<Place>> places(s.inner.size());
-    Ranges loops;
+  bool ShareUnder(PlacedStatement& s) {
+    std::vector<std::vector<StorePlace>> places(s.inner.size());
     for (size_t i = 0; i < s.inner.size(); ++i) {
-      if (s.inner[i].store == nullptr) CollectPlaces(s.inner[i], loops, places[i]);
+      if (s.inner[i].store == nullptr) places[i] = FindStores(s.inner[i], IsExpensive);
     }
     for (size_t j = 1; j < s.inner.size(); ++j) {
       absl::flat_hash_set<const UOp*> written;
       if (places[j].empty()) continue;
-      CollectWritten(s.inner[j], written);
+      AddWritten(s.inner[j], written);
       for (size_t i = j; i-- > 0;) {
-        CollectWritten(s.inner[i], written);
-        for (const Place& first : places[i]) {
-          for (const Place& second : places[j]) {
+        AddWritten(s.inner[i], written);
+        for (const StorePlace& first : places[i]) {
+          for (const StorePlace& second : places[j]) {
             if (Share(first, second, written)) return true;
           }
         }
       }
     }
-    for (Statement& inner : s.inner) {
+    for (PlacedStatement& inner : s.inner) {
       if (inner.store == nullptr && ShareUnder(inner)) return true;
     }
     return false;
   }
 
-  bool Share(const Place& first, const Place& second,
+  bool Share(const StorePlace& first, const StorePlace& second,
              const absl::flat_hash_set<const UOp*>& written) {
     const std::optional<Renaming> renaming = Rename(first, second);
     if (!renaming) return false;
@@ -236,12 +165,12 @@ class Sharer {
 
   // Params may be written by any iteration of the loops around.
   bool IsWritten(const UOp* buffer, const absl::flat_hash_set<const UOp*>& written) const {
-    return buffer->op == Op::kParam ? stored_.contains(buffer) : written.contains(buffer);
+    return buffer->op == Op::kParam ? writers_.contains(buffer) : written.contains(buffer);
   }
 
   // Keeps `value`, which is `same` at the second place, if that pays.
-  bool Keep(const RangeSets& sets, const Renaming& renaming, const Place& first,
-            const Place& second, const UOp* value, const UOp* same) {
+  bool Keep(const RangeSets& sets, const Renaming& renaming, const StorePlace& first,
+            const StorePlace& second, const UOp* value, const UOp* same) {
     uint64_t inside = 0;
     for (const UOp* r : renaming.from) inside |= sets.Bit(r);
     if ((sets.Of(value) & inside) != inside) return false;
@@ -267,6 +196,13 @@ class Sharer {
     to.insert(to.begin(), renaming.to.begin(), renaming.to.end());
     MoveLanesLast(from);
     MoveLanesLast(to);
+    if (const UOp* output = OutputFor(second, value->dtype, to)) {
+      ++writers_[output->src(0)];
+      loaded_.insert(output->src(0));
+      ReadInstead(second, same, output);
+      Fill(first, Store(g_, Substitute(g_, output, to, from), value));
+      return true;
+    }
     int64_t elements = 1;
     for (const UOp* r : from) elements *= r->range_size();
     const int64_t bytes = elements * ByteSize(value->dtype.scalar);
@@ -275,14 +211,44 @@ class Sharer {
     const UOp* buffer = Scratch(g_, value->dtype, next_slot_++, elements);
     kept_.insert(buffer);
     ReadInstead(second, same, Index(g_, buffer, Offset(to)));
-    Statement fill;
-    fill.store = Store(g_, Index(g_, buffer, Offset(from)), value);
-    std::vector<Statement>& body = first.parent->inner;
-    body.insert(body.begin() + static_cast<int64_t>(first.at), std::move(fill));
+    Fill(first, Store(g_, Index(g_, buffer, Offset(from)), value));
     return true;
   }
 
-  void ReadInstead(const Place& place, const UOp* value, const UOp* index) {
+  // The element that the second place writes, if the value can wait there: each iteration has one
+  // of its own, and nobody else touches the output. That is better than scratch memory: the lines
+  // come to the cache while the values are computed. What is written past the caches is not read
+  // before.
+  const UOp* OutputFor(const StorePlace& second, DType dtype, const Ranges& ranges) const {
+    const UOp* index = second.store->src(0);
+    const UOp* buffer = index->src(0);
+    if (buffer->op != Op::kParam || buffer->dtype != dtype || index->source_count != 2) {
+      return nullptr;
+    }
+    if (loaded_.contains(buffer) || writers_.at(buffer) != 1) return nullptr;
+    if (buffer->buffer_size() * ByteSize(dtype.scalar) >= stream_bytes_) return nullptr;
+    LinearForm form = ToLinear(index->src(1));
+    for (const UOp* r : ranges) {
+      if (form.CoefficientOf(r) == 0) return nullptr;
+    }
+    std::sort(form.terms.begin(), form.terms.end(),
+              [](const auto& a, const auto& b) { return a.second < b.second; });
+    int64_t reach = 1;
+    for (const auto& [term, coefficient] : form.terms) {
+      if (term->op != Op::kRange || coefficient < reach) return nullptr;
+      reach = coefficient * term->range_size();
+    }
+    return index;
+  }
+
+  void Fill(const StorePlace& place, const UOp* store) {
+    PlacedStatement fill;
+    fill.store = store;
+    std::vector<PlacedStatement>& body = place.parent->inner;
+    body.insert(body.begin() + static_cast<int64_t>(place.at), std::move(fill));
+  }
+
+  void ReadInstead(const StorePlace& place, const UOp* value, const UOp* index) {
     const UOp* load = Load(g_, index);
     place.parent->inner[place.at].store = Substitute(g_, place.store, {{value}}, {{load}});
   }
@@ -301,10 +267,12 @@ class Sharer {
 
   UOpGraph& g_;
   int64_t bytes_left_;
-  Statement root_;
+  int64_t stream_bytes_;
+  PlacedStatement root_;
   int64_t next_slot_ = 0;
-  absl::flat_hash_set<const UOp*> stored_;  // buffers that the phase writes
-  absl::flat_hash_set<const UOp*> kept_;    // those made here
+  absl::flat_hash_map<const UOp*, int> writers_;  // stores of the phase to each buffer
+  absl::flat_hash_set<const UOp*> loaded_;
+  absl::flat_hash_set<const UOp*> kept_;  // scratch that was made here
 };
 
 // Whether there can be two expensive values of one kind at all: most kernels have none.
@@ -318,11 +286,13 @@ bool MayShare(const UOp* phase) {
 
 }  // namespace
 
-const UOp* ShareValues(UOpGraph& graph, const UOp* sink, const Target& target) {
+const UOp* ShareValues(UOpGraph& graph, const UOp* sink, const Target& target,
+                       int64_t stream_bytes) {
   Ranges phases;
   for (const UOp* phase : sink->src()) {
-    phases.push_back(MayShare(phase) ? Sharer(graph, phase, target.l2_bytes / 4).Run(phase)
-                                     : phase);
+    phases.push_back(MayShare(phase)
+                         ? Sharer(graph, phase, target.l2_bytes / 4, stream_bytes).Run(phase)
+                         : phase);
   }
   return WithSources(graph, sink, phases);
 }
