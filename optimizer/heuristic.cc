@@ -147,6 +147,35 @@ void TileDotProducts(Scheduler& s) {
   }
 }
 
+// A row that is combined and then read again waits for its lanes to be added: each step takes
+// several cycles, and nothing else can be done. With two rows there is. Beyond the second-level
+// cache that counts for little, and two streams run slower than one.
+void PairRows(Scheduler& s) {
+  constexpr int kLeastRegisters = 32;  // two rows of up to four vectors, and what exp needs
+  if (s.target().vector_registers < kLeastRegisters) return;
+  const RangeSets sets(s.kernel());
+  int64_t bytes = 0;
+  uint64_t rows = 0;
+  uint64_t stored = 0;
+  for (const UOp* u : Toposort(s.kernel())) {
+    if (IsBuffer(u->op)) bytes += u->buffer_size() * ByteSize(u->dtype.scalar);
+    if (u->op == Op::kStore) stored |= sets.Of(u);
+    if (u->op != Op::kReduce) continue;
+    bool lanes = false;
+    for (const UOp* r : u->src().subspan(1)) lanes |= r->range_type() == AxisType::kUnroll;
+    if (!lanes || (rows != 0 && rows != sets.Of(u))) return;
+    rows = sets.Of(u);
+  }
+  if (rows == 0 || rows == stored || bytes > s.target().l2_bytes) return;
+  const std::vector<const UOp*> loops = sets.Members(rows);
+  for (const UOp* r : loops) {
+    if (IsRegisterAxis(r->range_type())) return;
+  }
+  if (loops.back()->range_type() == AxisType::kLoop && loops.back()->range_size() % 2 == 0) {
+    Try(s, ActionKind::kUpcast, AxisNumber(s, loops.back()), 2);
+  }
+}
+
 // Small reduced axes, such as the window of a depthwise convolution, cost more as loops than as
 // copies. From the innermost outward, while the body of the loop that is left stays short. A
 // product whose tile keeps the multipliers busy by itself gains nothing.
@@ -267,7 +296,7 @@ void DivideAmongThreads(Scheduler& s) {
 
 namespace {
 
-constexpr std::array<HeuristicStep, 9> kSteps = {{
+constexpr std::array<HeuristicStep, 10> kSteps = {{
     {"matrix-instructions", "use matrix instructions if the kernel is a product that fits",
      UseMatrixInstructions},
     {"grouped-reductions", "lanes along a reduced axis whose operands are contiguous there",
@@ -275,6 +304,7 @@ constexpr std::array<HeuristicStep, 9> kSteps = {{
     {"register-tile", "lanes and rows of outputs in registers", TileRegisters},
     {"dot-tile", "several outputs for a reduction with lanes along the reduced axis",
      TileDotProducts},
+    {"row-pairs", "two rows at once where each is combined and read again", PairRows},
     {"small-reductions", "unroll short reduced axes", UnrollSmallReductions},
     {"unroll-tile", "a few steps of a register tile in one pass", UnrollTiles},
     {"stream-rows", "read rows front to back while a tile of sums stays in cache", StreamRows},

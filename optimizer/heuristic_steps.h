@@ -57,6 +57,8 @@ void GroupReductions(Scheduler& s);
 void TileRegisters(Scheduler& s);
 /// Several outputs for a reduction with lanes along the reduced axis.
 void TileDotProducts(Scheduler& s);
+/// Two rows at once where each is combined and then read again.
+void PairRows(Scheduler& s);
 /// Short reduced axes, such as the window of a convolution, as copies.
 void UnrollSmallReductions(Scheduler& s);
 /// A few steps of a register tile in one pass.

@@ -95,6 +95,27 @@ TEST(HeuristicTest, ProductsGetATileThatFitsTheRegisters) {
   EXPECT_GT(RegisterElements(k, Avx2Target()), RegisterElements(k, SseTarget()));
 }
 
+// Two rows at once, where a row is combined and read again, all rows fit a cache, and there are
+// registers for both.
+TEST(HeuristicTest, RowsGoInPairsWhileTheyFitACache) {
+  const auto pairs = [](const char* formula, const char* sizes, const Target& target) {
+    int count = 0;
+    for (const Action& a : Choose(KernelOf(formula, sizes), target)) {
+      count += a.kind == ActionKind::kUpcast && a.axis == 0 && a.amount == 2 ? 1 : 0;
+    }
+    return count;
+  };
+  const char* small = "i=16,j=512,l=512,m=512";
+  EXPECT_EQ(pairs(kSoftmax, small, Avx512Target()), 1);
+  EXPECT_EQ(
+      pairs("Y[i,j] = X[i,j]/sqrt(sum[k](X[i,k]*X[i,k]))", "i=16,j=512,k=512", Avx512Target()), 1);
+  EXPECT_EQ(pairs(kSoftmax, "i=17,j=512,l=512,m=512", Avx512Target()), 0);
+  EXPECT_EQ(pairs(kSoftmax, "i=1024,j=512,l=512,m=512", Avx512Target()), 0);
+  EXPECT_EQ(pairs(kSoftmax, small, Avx2Target()), 0);
+  EXPECT_EQ(pairs(kRowSum, "i=16,j=512", Avx512Target()), 0);
+  EXPECT_EQ(pairs(kColumnSum, "i=16,j=512", Avx512Target()), 0);
+}
+
 // Of the axes of register tiles, what the longest one was cut from tells which axis has the lanes.
 std::vector<std::string> TileOf(const FormulaKernel& k, const Target& target) {
   Scheduler scheduler(*k.graph, k.sink, target);
