@@ -8,6 +8,7 @@
 #include "codegen/expand.h"
 #include "codegen/linearize.h"
 #include "codegen/prefetch.h"
+#include "codegen/prefetch_rows.h"
 #include "codegen/share_values.h"
 #include "codegen/split_loops.h"
 #include "codegen/split_reductions.h"
@@ -25,7 +26,7 @@ namespace {
 
 using Form = Pass::Form;
 
-constexpr std::array<Pass, 14> kPasses = {{
+constexpr std::array<Pass, 15> kPasses = {{
     {"simplify", "apply the rule tables to the scheduled kernel",
      [](PassContext& c, const UOp* s) { return Simplify(c.graph, s, c.simplify); }, Form::kKernel},
     {"stage", "copy operands that a LOCAL tile reuses into fast memory",
@@ -64,6 +65,9 @@ constexpr std::array<Pass, 14> kPasses = {{
      [](PassContext& c, const UOp* s) { return TransposeStores(c.graph, s); }, Form::kStatements},
     {"prefetch", "fetch packed operands ahead of their use",
      [](PassContext& c, const UOp* s) { return MarkPrefetches(c.graph, s); }, Form::kStatements},
+    {"prefetch-rows", "fetch the next row while one is computed",
+     [](PassContext& c, const UOp* s) { return PrefetchRows(c.graph, s, c.target.l2_bytes); },
+     Form::kStatements},
     {"stream", "write large outputs past the caches",
      [](PassContext& c, const UOp* s) {
        return MarkStreams(c.graph, s, c.stream_bytes.value_or(StreamBytes(c.target)));
