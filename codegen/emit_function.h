@@ -12,8 +12,8 @@ class Value;
 
 namespace quern {
 
-/// An empty `void name(void* const* params, void* scratch, int64_t thread)`. What it reaches through
-/// `params` and `scratch` overlaps with nothing else that it can reach by name.
+/// An empty `void name(void* const* params, void* scratch, int64_t thread)`. What it reaches
+/// through `params` and `scratch` overlaps with nothing else that it can reach by name.
 llvm::Function* MakePhaseFunction(llvm::Module& module, const std::string& name, int vector_bytes);
 
 /// Marks the loop that ends with this branch as unrolled and vectorised already, as far as the
