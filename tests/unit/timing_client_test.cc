@@ -18,6 +18,7 @@ namespace quern {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::AnyOf;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -234,7 +235,8 @@ TEST_F(TimingClientTest, AWorkerThatCannotBeStartedAgainIsAnError) {
   setenv("QUERN_WORKER", "/nowhere/quern-worker", 1);
   EXPECT_EQ(client_->Ask(Faulty("exit"), 30).status().code(), absl::StatusCode::kNotFound);
   EXPECT_FALSE(client_->Ask(Time({1}), 30).ok());
-  EXPECT_EQ(ProcessState(other), 'S');
+  // It lives, whether it has come to its pause yet or not.
+  EXPECT_THAT(ProcessState(other), AnyOf('S', 'R', 'D'));
   if (named == nullptr) {
     unsetenv("QUERN_WORKER");
   } else {
