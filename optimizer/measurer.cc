@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "codegen/lower.h"
-#include "optimizer/enqueue_task.h"
 #include "rewrite/concat.h"
+#include "runtime/enqueue_task.h"
 
 namespace quern {
 namespace {

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/enqueue_task.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -76,8 +78,9 @@ struct ThreadTeam::State {
   void Reside(int64_t own) {
     uint64_t seen = 0;
     Clock::time_point last = Clock::now();
-    for (int polls = 1; !ended.load(std::memory_order_relaxed); ++polls) {
+    for (int polls = 1;; ++polls) {
       const uint64_t current = launch.load(std::memory_order_acquire);
+      if (ended.load(std::memory_order_relaxed)) break;
       if (current != seen) {
         Work(current, own);
         seen = current;
@@ -103,7 +106,7 @@ void ThreadTeam::CallWorkers(int64_t wanted) {
     if (!state_->residents.compare_exchange_weak(there, there + 1, std::memory_order_relaxed)) {
       continue;
     }
-    arena_.enqueue([state = state_] {
+    EnqueueTask(arena_, [state = state_] {
       state->Reside(std::max(tbb::this_task_arena::current_thread_index(), 0));
     });
     ++there;

@@ -17,8 +17,8 @@
 namespace quern {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::AnyOf;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 

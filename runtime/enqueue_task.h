@@ -1,5 +1,5 @@
-#ifndef QUERN_OPTIMIZER_ENQUEUE_TASK_H_
-#define QUERN_OPTIMIZER_ENQUEUE_TASK_H_
+#ifndef QUERN_RUNTIME_ENQUEUE_TASK_H_
+#define QUERN_RUNTIME_ENQUEUE_TASK_H_
 
 #include <tbb/task_arena.h>
 
@@ -36,4 +36,4 @@ void EnqueueTask(tbb::task_arena& arena, Work work) {
 
 }  // namespace quern
 
-#endif  // QUERN_OPTIMIZER_ENQUEUE_TASK_H_
+#endif  // QUERN_RUNTIME_ENQUEUE_TASK_H_
