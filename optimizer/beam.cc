@@ -98,7 +98,7 @@ class BeamSearcher {
       Action action;
     };
     std::vector<std::vector<Action>> legal(beam_.size());
-    tbb::parallel_for(size_t{0}, beam_.size(), [&](size_t i) {
+    ParallelFor(beam_.size(), [&](size_t i) {
       UOpGraph overlay(base.get());
       legal[i] = LegalActions(Scheduler(overlay, beam_[i].kernel, target_));
     });
