@@ -47,6 +47,24 @@ bool FitsFirstCache(const Scheduler& s, const RangeSets& sets, const StatementAc
   return bytes <= s.target().l1_bytes * 3 / 2;
 }
 
+// How much of a loop becomes the tile: all of it (0), unless that leaves no loop to divide among
+// the cores. Then each of them gets a share, for which the loop may be padded. `other` becomes
+// LOCAL, too, if it is an axis.
+int64_t LocalAmount(Scheduler& s, int axis, int other) {
+  const int64_t cores = s.target().cores;
+  if (cores < 2 || EstimateSeconds(s.kernel()) < kMinThreadedSeconds) return 0;
+  for (int i = 0; i < static_cast<int>(s.axes().size()); ++i) {
+    const Axis& a = s.axes()[i];
+    const bool loop = !a.reduce && a.type == AxisType::kLoop;
+    const bool divides = a.size % cores == 0 || a.size >= 4 * cores;  // See DivideAmongThreads.
+    if (loop && i != axis && i != other && divides) return 0;
+  }
+  const int64_t size = s.axes()[axis].size;
+  if (size < 4 * cores) return 0;
+  if (size % cores != 0 && !Try(s, ActionKind::kPadTo, axis, cores)) return 0;
+  return (size + cores - 1) / cores;
+}
+
 }  // namespace
 
 // Rows of tiles that may be packed together where no smaller number divides them.
@@ -110,15 +128,17 @@ void TileCaches(Scheduler& s) {
     const int64_t size = best->range_size();
     int64_t block = Dividing(size, {16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2});
     if (block == 0 && size <= kLargestBlock) block = size;
+    const int rows_axis = AxisNumber(s, best);
     if (columns == nullptr || block == 0) {
-      Try(s, ActionKind::kLocal, AxisNumber(s, best), 0);
+      Try(s, ActionKind::kLocal, rows_axis, LocalAmount(s, rows_axis, -1));
       return;
     }
-    // A loop that becomes LOCAL whole moves behind the others, and those behind it move up.
-    const int rows_axis = AxisNumber(s, best);
     const int columns_axis = AxisNumber(s, columns);
-    if (!Try(s, ActionKind::kLocal, columns_axis, 0)) return;
-    Try(s, ActionKind::kLocal, columns_axis < rows_axis ? rows_axis - 1 : rows_axis, block);
+    const int64_t amount = LocalAmount(s, columns_axis, block == size ? rows_axis : -1);
+    if (!Try(s, ActionKind::kLocal, columns_axis, amount)) return;
+    // A loop that becomes LOCAL whole moves behind the others, and those behind it move up.
+    const bool moved = amount == 0 && columns_axis < rows_axis;
+    Try(s, ActionKind::kLocal, moved ? rows_axis - 1 : rows_axis, block);
     return;
   }
 }
