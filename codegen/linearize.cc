@@ -9,6 +9,7 @@
 #include "codegen/fill_blocks.h"
 #include "codegen/item.h"
 #include "codegen/lowered_kernel.h"
+#include "codegen/row_major.h"
 #include "codegen/statement_tree.h"
 #include "rewrite/build.h"
 #include "rewrite/kernel_flags.h"
@@ -235,19 +236,6 @@ class Linearizer {
     tree_.Add(item, Join(item.path, loops), MarkLane(item, statement), closes ? &loops : nullptr);
   }
 
-  // The place in a buffer with these dimensions, the last one contiguous.
-  const UOp* Offset(const Ranges& dimensions) {
-    const UOp* offset = IndexConst(g_, 0);
-    int64_t stride = 1;
-    for (size_t i = dimensions.size(); i-- > 0;) {
-      const UOp* term = dimensions[i];
-      if (stride != 1) term = Mul(g_, term, IndexConst(g_, stride));
-      offset = Add(g_, term, offset);
-      stride *= dimensions[i]->range_size();
-    }
-    return offset;
-  }
-
   void EmitStore(Item& item) {
     if (stored_by_reduction_.contains(item.node)) return;
     const UOp* store = item.node;
@@ -263,7 +251,7 @@ class Linearizer {
     const UOp* buffer = item.once
                             ? Param(g_, item.node->dtype, next_packed_++, Volume(dimensions))
                             : Scratch(g_, item.node->dtype, next_scratch_++, Volume(dimensions));
-    const UOp* index = Index(g_, buffer, Offset(dimensions));
+    const UOp* index = Index(g_, buffer, RowMajorOffset(g_, dimensions));
     const UOp* fill = Store(g_, index, Resolve(item, item.node->src(0)));
     item.result = Load(g_, index);
     const FillContext context = {g_, sets_, [this] { return NextAxis(); }};
@@ -343,7 +331,7 @@ class Linearizer {
     } else {
       Ranges dimensions = Join(item.tile, item.output_registers);
       const UOp* buffer = Scratch(g_, dtype, next_scratch_++, Volume(dimensions));
-      target = Index(g_, buffer, Offset(dimensions));
+      target = Index(g_, buffer, RowMajorOffset(g_, dimensions));
     }
     const UOp* value = ReduceOver(op, Resolve(item, item.node->src(0)), item.reduce_registers);
     if (is_later != nullptr) {
@@ -383,7 +371,7 @@ class Linearizer {
 
   const UOp* RegisterIndex(DType dtype, const Ranges& dimensions) {
     const UOp* buffer = Register(g_, dtype, next_register_++, Volume(dimensions));
-    return Index(g_, buffer, Offset(dimensions));
+    return Index(g_, buffer, RowMajorOffset(g_, dimensions));
   }
 
   const UOp* ReduceOver(Op op, const UOp* value, const Ranges& ranges) {

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "codegen/row_major.h"
 #include "codegen/statement_places.h"
 #include "rewrite/build.h"
 #include "rewrite/linear.h"
@@ -210,8 +211,8 @@ class Sharer {
     bytes_left_ -= bytes;
     const UOp* buffer = Scratch(g_, value->dtype, next_slot_++, elements);
     kept_.insert(buffer);
-    ReadInstead(second, same, Index(g_, buffer, Offset(to)));
-    Fill(first, Store(g_, Index(g_, buffer, Offset(from)), value));
+    ReadInstead(second, same, Index(g_, buffer, RowMajorOffset(g_, to)));
+    Fill(first, Store(g_, Index(g_, buffer, RowMajorOffset(g_, from)), value));
     return true;
   }
 
@@ -251,18 +252,6 @@ class Sharer {
   void ReadInstead(const StorePlace& place, const UOp* value, const UOp* index) {
     const UOp* load = Load(g_, index);
     place.parent->inner[place.at].store = Substitute(g_, place.store, {{value}}, {{load}});
-  }
-
-  const UOp* Offset(const Ranges& dimensions) {
-    const UOp* offset = IndexConst(g_, 0);
-    int64_t stride = 1;
-    for (size_t i = dimensions.size(); i-- > 0;) {
-      const UOp* term = dimensions[i];
-      if (stride != 1) term = Mul(g_, term, IndexConst(g_, stride));
-      offset = Add(g_, term, offset);
-      stride *= dimensions[i]->range_size();
-    }
-    return offset;
   }
 
   UOpGraph& g_;
