@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rewrite/kernel_flags.h"
 #include "rewrite/pseudo_code.h"
 #include "rewrite/verify.h"
 #include "tests/unit/formula_kernel.h"
@@ -340,6 +341,16 @@ TEST(HeuristicTest, EmptyAndScalarKernelsAreLeftAlone) {
   EXPECT_THAT(Choose(KernelOf("s[] = x[]+1", ""), Avx512Target()), ElementsAre());
   EXPECT_THAT(Choose(KernelOf(kMatmul, "i=4,j=4,k=0"), Avx512Target()),
               Not(Contains(Action{ActionKind::kUnroll, 0, 0})));
+}
+
+// Where tile and registers take all loops, each core still gets a share of the tile.
+TEST(HeuristicTest, ATileThatTakesTheLastLoopIsDivided) {
+  FormulaKernel k = KernelOf("y[o,p] = sum[c](x[c,p]*w[o,c])", "o=2048,p=49,c=512");
+  k.sink = MarkConstantSlot(*k.graph, k.sink, 1);
+  for (int cores : {2, 4}) {
+    EXPECT_EQ(LargestAxis(k, Avx512Target(cores), AxisType::kThread), cores);
+  }
+  EXPECT_EQ(LargestAxis(k, Avx512Target(1), AxisType::kThread), 0);
 }
 
 }  // namespace
