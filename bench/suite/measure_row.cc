@@ -35,10 +35,11 @@ absl::StatusOr<std::function<void()>> BindQuern(const Program& program, const Te
                                                 bool tuned, int threads) {
   absl::StatusOr<PrepareConfig> config = PrepareConfig::FromEnvironment();
   if (!config.ok()) return config.status();
-  PrepareConfig::Builder builder(*std::move(config));
+  PrepareConfig::Builder builder(*config);
   builder.Threads(threads).Cache(tuned);
   if (tuned) {
-    builder.Strategy(OptStrategy::Beam{});
+    const OptStrategy::Beam* beam = config->strategy.As<OptStrategy::Beam>();
+    builder.Strategy(beam != nullptr ? *beam : OptStrategy::Beam{});
   } else {
     builder.Strategy(OptStrategy::Heuristic{});
   }
