@@ -71,15 +71,16 @@ int RunSuite(const CommandLine& command) {
       // Again beside each row: a shared machine has hours in which its limits are lower, and only
       // the best says what it can do.
       limits[threads].Measure(target, threads);
-      absl::StatusOr<Row> row = MeasureRow(workload, threads, peers, command.options);
+      absl::StatusOr<Row> row =
+          MeasureRow(workload, threads, target, limits[threads], peers, command.options);
       if (!row.ok()) {
         std::printf("%s: %s\n", workload.name.c_str(), row.status().ToString().c_str());
         right = false;
         continue;
       }
       for (const Timing& t : row->timings) right = right && (t.is_peer || t.ok());
-      PrintRow(*row, limits[threads]);
-      AppendJson(*row, limits[threads], rows);
+      PrintRow(*row);
+      AppendJson(*row, rows);
       // After each row, so that a run that is ended early leaves what it has.
       if (!command.json.empty() && !WriteJson(command.json, target, peers, limits, rows)) {
         std::fprintf(stderr, "bench_suite: cannot write %s\n", command.json.c_str());
