@@ -16,8 +16,7 @@ using ::testing::ElementsAre;
 
 // The accumulators that a lowered kernel's loop over the reduced axis adds to, in order.
 std::vector<int64_t> AddedTo(std::string_view actions) {
-  const FormulaKernel k =
-      KernelOf("C[i,j] = sum[k](A[i,k]*B[k,j])", "i=6,j=32,k=64");
+  const FormulaKernel k = KernelOf("C[i,j] = sum[k](A[i,k]*B[k,j])", "i=6,j=32,k=64");
   const Target target = Avx512Target(1);
   Scheduler scheduler(*k.graph, k.sink, target);
   const absl::StatusOr<std::vector<Action>> parsed = ParseActions(actions);
@@ -51,8 +50,7 @@ TEST(ExpandTest, EachAccumulatorOnceAStep) {
 // The steps of an unrolled loop come one after the other, each for all accumulators: no two
 // neighbours wait for each other.
 TEST(ExpandTest, UnrolledStepsGoAroundTheAccumulators) {
-  EXPECT_THAT(AddedTo("UPCAST(1,16) UPCAST(0,3) UNROLL(0,2)"),
-              ElementsAre(0, 16, 32, 0, 16, 32));
+  EXPECT_THAT(AddedTo("UPCAST(1,16) UPCAST(0,3) UNROLL(0,2)"), ElementsAre(0, 16, 32, 0, 16, 32));
 }
 
 }  // namespace
