@@ -19,6 +19,7 @@ struct CommandLine {
   std::string filter;
   std::vector<int> threads;
   std::string json;
+  bool list = false;
   SuiteOptions options;
 };
 
@@ -48,6 +49,19 @@ bool WriteJson(const std::string& file, const Target& target, const std::vector<
   std::ofstream stream(file);
   stream << document.dump(1) << "\n";
   return static_cast<bool>(stream);
+}
+
+// How to run a row by hand.
+void ListWorkloads(const std::string& filter) {
+  for (const Workload& w : SuiteWorkloads()) {
+    if (w.name.find(filter) == std::string::npos) continue;
+    std::printf("%s\n  quern run '%s' --size %s", w.name.c_str(), w.formula.c_str(),
+                w.sizes.c_str());
+    for (const std::string& shape : w.shapes) std::printf(" --shape %s", shape.c_str());
+    if (!w.dtypes.empty()) std::printf(" --dtype %s", w.dtypes.c_str());
+    if (!w.weights.empty()) std::printf(" --constant %s", w.weights.c_str());
+    std::printf("\n");
+  }
 }
 
 int RunSuite(const CommandLine& command) {
@@ -105,7 +119,12 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", command.options.seconds, "Of samples for each candidate of a row")
       ->check(CLI::PositiveNumber);
   app.add_flag("--tuned", command.options.tuned, "Also search, with the cache of results on");
+  app.add_flag("--list", command.list, "Print the formulas of the rows, and run nothing");
   CLI11_PARSE(app, argc, argv);
+  if (command.list) {
+    quern::ListWorkloads(command.filter);
+    return 0;
+  }
   if (command.threads.empty()) command.threads = {1, quern::DetectCpu().cores};
   return quern::RunSuite(command);
 }
