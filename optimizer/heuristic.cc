@@ -263,6 +263,19 @@ void StreamRows(Scheduler& s) {
   }
 }
 
+namespace {
+
+// The ranges that masks of loads depend on.
+uint64_t MaskedRanges(const RangeSets& sets, const UOp* kernel) {
+  uint64_t masked = 0;
+  for (const UOp* u : Toposort(kernel)) {
+    if (u->op == Op::kLoad && u->src(0)->source_count == 3) masked |= sets.Of(u->src(0)->src(2));
+  }
+  return masked;
+}
+
+}  // namespace
+
 void DivideAmongThreads(Scheduler& s) {
   const int64_t cores = s.target().cores;
   if (cores < 2 || EstimateSeconds(s.kernel()) < kMinThreadedSeconds) return;
@@ -273,6 +286,8 @@ void DivideAmongThreads(Scheduler& s) {
     double share = 1;  // of the work, in the largest chunk
   };
   Choice best;
+  const RangeSets sets(s.kernel());
+  const uint64_t masked = MaskedRanges(sets, s.kernel());
   for (size_t i = 0; i < s.axes().size(); ++i) {
     const Axis& a = s.axes()[i];
     if (a.reduce || a.type != AxisType::kLoop) continue;
@@ -281,7 +296,12 @@ void DivideAmongThreads(Scheduler& s) {
       const bool divides = a.size % threads == 0;
       if (!divides && a.size < 4 * threads) continue;
       const double share = static_cast<double>(chunk) / static_cast<double>(a.size);
-      const double margin = divides ? 0 : 1e-3;  // Padding brings masks with it.
+      double margin = divides ? 0 : 1e-3;  // Padding brings masks with it.
+      // At the ends of its chunk a thread asks whether it has the ends of all.
+      constexpr double kMasks = 0.2;
+      if ((masked & sets.Bit(a.range)) != 0) {
+        margin += kMasks * std::min(1.0, 2.0 / static_cast<double>(chunk));
+      }
       if (share + margin < best.share) best = {static_cast<int>(i), threads, share + margin};
     }
   }

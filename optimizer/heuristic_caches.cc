@@ -3,20 +3,24 @@
 #include "optimizer/heuristic_steps.h"
 #include "optimizer/reads_in_place.h"
 #include "rewrite/kernel_flags.h"
+#include "rewrite/linear.h"
 
 namespace quern {
 namespace {
 
-// Whether an operand of the rows is no walk through memory along the reduced axes. A matrix
-// instruction reads a group of neighbours at once, if they are neighbours.
+// Whether an operand of the rows is no walk through memory along the reduced axes, in steps that
+// stay in a line of the cache. A matrix instruction reads a group of neighbours at once, if they
+// are neighbours.
 bool LiesApart(const RangeSets& sets, const StatementAccesses& reduce, const UOp* load) {
-  bool contiguous = false;
+  constexpr int64_t kShortStep = 16;  // bytes
+  const LinearForm form = ToLinear(load->src(1));
+  bool walks = false;
   for (const UOp* r : reduce.node->src().subspan(1)) {
-    const bool walks = PatternAlong({reduce.node, {load}, nullptr}, r).contiguous > 0;
-    if (r->range_type() == AxisType::kWarp && sets.Depends(load, r)) return !walks;
-    contiguous |= walks;
+    const int64_t step = form.CoefficientOf(r);
+    if (r->range_type() == AxisType::kWarp && sets.Depends(load, r)) return step != 1;
+    walks |= step > 0 && step * ByteSize(load->dtype.scalar) <= kShortStep;
   }
-  return !contiguous;
+  return !walks;
 }
 
 // The longest output loop along which the operand of the rows, which depends on `rows`, is reused.
