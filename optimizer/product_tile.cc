@@ -116,6 +116,7 @@ bool IsInPlace(const Problem& p, const ProductTile& tile, const Operand& operand
   if (!operand.reused || operand.constant || tile.row_axis == nullptr) return false;
   if (p.sets.Depends(operand.index, tile.row_axis)) return false;
   if (PatternOf(p, operand, tile.lane_axis).contiguous == 0) return false;
+  if (StaysInCache(p.scheduler.target(), p.sets, p.reduce, operand.index)) return true;
   const int64_t row_tiles = RoundUp(tile.row_axis->range_size(), tile.rows) / tile.rows;
   return ReadsInPlace(p.scheduler.target(), p.reduce, operand.index, tile.lanes, row_tiles);
 }
@@ -178,9 +179,10 @@ double FarReads(const Problem& p, const ProductTile& tile, const Operand& operan
   return BytesOf(operand) * static_cast<double>(passes) * kFarByte;
 }
 
-bool AnyInPlace(const Problem& p, const ProductTile& tile) {
-  return std::any_of(p.operands.begin(), p.operands.end(),
-                     [&](const Operand& operand) { return IsInPlace(p, tile, operand); });
+bool AnyFarInPlace(const Problem& p, const ProductTile& tile) {
+  return std::any_of(p.operands.begin(), p.operands.end(), [&](const Operand& operand) {
+    return IsFar(p, operand) && IsInPlace(p, tile, operand);
+  });
 }
 
 double Estimate(const Problem& p, const ProductTile& tile) {
@@ -274,7 +276,7 @@ ProductTile ChooseProductTile(const Scheduler& s, const RangeSets& sets,
         if (row == lane) continue;
         for (int64_t rows = std::min(MostRows(p, lanes), row->range_size()); rows >= 2; --rows) {
           const ProductTile tile = {lane, lanes, row, rows, 0};
-          if (!wide || AnyInPlace(p, tile)) consider(tile);
+          if (!wide || AnyFarInPlace(p, tile)) consider(tile);
         }
       }
     }
