@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 
 #include "optimizer/heuristic_steps.h"
 #include "optimizer/reads_in_place.h"
@@ -18,7 +19,7 @@ bool LiesApart(const RangeSets& sets, const StatementAccesses& reduce, const UOp
   for (const UOp* r : reduce.node->src().subspan(1)) {
     const int64_t step = form.CoefficientOf(r);
     if (r->range_type() == AxisType::kWarp && sets.Depends(load, r)) return step != 1;
-    walks |= step > 0 && step * ByteSize(load->dtype.scalar) <= kShortStep;
+    walks |= step != 0 && std::abs(step) * ByteSize(load->dtype.scalar) <= kShortStep;
   }
   return !walks;
 }

@@ -12,9 +12,9 @@ namespace quern {
 namespace {
 
 constexpr int64_t kMostRowTiles = 24;
-// Of the second-level cache: what a panel may take, and how many of its ways.
-constexpr int64_t kCacheShare = 8;
-constexpr int64_t kWays = 16, kWaysForPanel = 8;
+// What a panel may take of each cache. Its ways are one page each in the first level.
+constexpr int64_t kFirstCacheShare = 2, kSecondCacheShare = 8;
+constexpr int64_t kFirstCacheWay = 4096, kSecondCacheWays = 16;
 
 struct Steps {
   int64_t distance = 0;  ///< elements; 0: they are not equal
@@ -79,14 +79,21 @@ bool StaysInCache(const Target& target, const RangeSets& sets, const StatementAc
 
 bool ReadsInPlace(const Target& target, const StatementAccesses& reduce, const UOp* index,
                   int64_t lanes, int64_t row_tiles) {
-  if (row_tiles > kMostRowTiles || index->src(0)->op != Op::kParam) return false;
+  if (index->src(0)->op != Op::kParam) return false;
   const Steps steps = StepsOf(reduce, ToLinear(index->src(1)));
   if (steps.distance == 0) return false;
   const int64_t element = ByteSize(index->dtype.scalar);
-  if (steps.count * lanes * element > target.l2_bytes / kCacheShare) return false;
-  const int64_t way = target.l2_bytes / kWays;
-  const int64_t places = way / std::gcd(steps.distance * element, way);
-  return steps.count <= places * kWaysForPanel;
+  const int64_t panel = steps.count * lanes * element;
+  // Rows whose distance is a multiple of a way's size share their place; each way has one for them.
+  const auto stays = [&](int64_t cache, int64_t way) {
+    const int64_t places = way / std::gcd(steps.distance * element, way);
+    return steps.count <= places * (cache / way / 2);
+  };
+  const int64_t l1 = target.l1_bytes;
+  if (panel <= l1 / kFirstCacheShare && stays(l1, kFirstCacheWay)) return true;
+  const int64_t l2 = target.l2_bytes;
+  return row_tiles <= kMostRowTiles && panel <= l2 / kSecondCacheShare &&
+         stays(l2, l2 / kSecondCacheWays);
 }
 
 }  // namespace quern
