@@ -260,6 +260,7 @@ class PhaseEmitter {
       if (u->op == Op::kLoad) {
         const Access access = ReadAccess(u->src(0));
         need(access.gate);
+        if (u->source_count == 2) need(u->src(1));
         if (access.kind == Access::Kind::kGather) {
           need(access.offset);
         } else {
@@ -344,6 +345,9 @@ class PhaseEmitter {
         AccessValues values = Locate(access, u->dtype);
         if (access.gate != nullptr) values.gate = Get(access.gate);
         if (u->arg.a != 0) EmitPrefetch(b_, u->dtype, u->arg.a, values);
+        if (u->source_count == 2) {
+          EmitPrefetch(b_, u->dtype, buffers_.at(access.buffer), Get(u->src(1)));
+        }
         return EmitLoad(b_, access, u->dtype, values);
       }
       default:

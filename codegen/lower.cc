@@ -8,6 +8,7 @@
 #include "codegen/expand.h"
 #include "codegen/linearize.h"
 #include "codegen/prefetch.h"
+#include "codegen/prefetch_panels.h"
 #include "codegen/prefetch_rows.h"
 #include "codegen/share_values.h"
 #include "codegen/split_loops.h"
@@ -26,7 +27,7 @@ namespace {
 
 using Form = Pass::Form;
 
-constexpr std::array<Pass, 15> kPasses = {{
+constexpr std::array<Pass, 16> kPasses = {{
     {"simplify", "apply the rule tables to the scheduled kernel",
      [](PassContext& c, const UOp* s) { return Simplify(c.graph, s, c.simplify); }, Form::kKernel},
     {"stage", "copy operands that a LOCAL tile reuses into fast memory",
@@ -65,6 +66,9 @@ constexpr std::array<Pass, 15> kPasses = {{
      [](PassContext& c, const UOp* s) { return TransposeStores(c.graph, s); }, Form::kStatements},
     {"prefetch", "fetch packed operands ahead of their use",
      [](PassContext& c, const UOp* s) { return MarkPrefetches(c.graph, s); }, Form::kStatements},
+    {"prefetch-panels", "fetch the next packed panel while one is used",
+     [](PassContext& c, const UOp* s) { return PrefetchPanels(c.graph, s, c.target); },
+     Form::kStatements},
     {"prefetch-rows", "fetch the next row while one is computed",
      [](PassContext& c, const UOp* s) { return PrefetchRows(c.graph, s, c.target.l2_bytes); },
      Form::kStatements},

@@ -18,7 +18,7 @@ constexpr std::array<OpInfo, kOpCount> kOps = {{
     {"range", 0, 0, no, no, no, no},
     {"lanes", 0, 0, no, no, no, no},
     {"index", 2, 3, no, no, no, no},
-    {"load", 1, 1, no, no, no, no},
+    {"load", 1, 2, no, no, no, no},
     {"store", 2, 2, no, no, no, yes},
     {"reduce", 1, kAny, no, no, no, no},
     {"stage", 1, kAny, no, no, no, no},
