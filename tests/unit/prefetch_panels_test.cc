@@ -121,10 +121,10 @@ TEST(PrefetchPanelsTest, LanesReadInPlaceFetchWhatLiesBesideThem) {
 TEST(PrefetchPanelsTest, WhatStaysInACacheIsNotFetched) {
   Target target = SmallCaches();
   target.l2_bytes = 1 << 20;
-  EXPECT_THAT(FetchedBy(kMatmul, "i=16,j=256,k=64", "B", "UPCAST(0,16) UPCAST(1,4) LOCAL(1,0)",
-                        target)
-                  .lines,
-              IsEmpty());
+  EXPECT_THAT(
+      FetchedBy(kMatmul, "i=16,j=256,k=64", "B", "UPCAST(0,16) UPCAST(1,4) LOCAL(1,0)", target)
+          .lines,
+      IsEmpty());
 }
 
 TEST(PrefetchPanelsTest, WhatIsReadOnceIsNotFetched) {
