@@ -2,6 +2,7 @@
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
@@ -140,6 +141,11 @@ Value* EmitLoad(IRBuilderBase& b, const Access& access, DType dtype, const Acces
                                              llvm::Constant::getNullValue(type)));
   }
   return nullptr;
+}
+
+void SeparateLoads(IRBuilderBase& b) {
+  auto* type = llvm::FunctionType::get(b.getVoidTy(), /*isVarArg=*/false);
+  b.CreateCall(type, llvm::InlineAsm::get(type, "", "~{memory}", /*hasSideEffects=*/true));
 }
 
 // For reading. Locality 3 is all levels of the cache, 2 leaves the first one out.

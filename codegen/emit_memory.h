@@ -26,6 +26,9 @@ struct AccessValues {
 llvm::Value* EmitLoad(llvm::IRBuilderBase& builder, const Access& access, DType dtype,
                       const AccessValues& values);
 
+/// Loads before and after this are not made one. Nothing is executed.
+void SeparateLoads(llvm::IRBuilderBase& builder);
+
 /// Asks for the cache lines that a load of `dtype` will read `distance` elements further on.
 void EmitPrefetch(llvm::IRBuilderBase& builder, DType dtype, int64_t distance,
                   const AccessValues& values);

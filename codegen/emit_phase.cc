@@ -6,6 +6,7 @@
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -342,6 +343,7 @@ class PhaseEmitter {
         return EmitMatrix(b_, u, Get(u->src(0)), Get(u->src(1)), Get(u->src(2)));
       case Op::kLoad: {
         const Access access = ReadAccess(u->src(0));
+        if (u->arg.b != 0 && std::exchange(separate_, u->arg.b) != u->arg.b) SeparateLoads(b_);
         AccessValues values = Locate(access, u->dtype);
         if (access.gate != nullptr) values.gate = Get(access.gate);
         if (u->arg.a != 0) EmitPrefetch(b_, u->dtype, u->arg.a, values);
@@ -479,6 +481,7 @@ class PhaseEmitter {
   std::vector<int64_t> scratch_offsets_;
   int64_t scratch_bytes_ = 0;
   bool streaming_ = false;
+  int64_t separate_ = 0;  // arg.b of the last load that has one
   WrittenMemory memory_;
   absl::flat_hash_map<const UOp*, Value*> buffers_;
   std::vector<Scope> scopes_;

@@ -7,10 +7,12 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "codegen/axis_values.h"
+#include "codegen/fold_copy.h"
 #include "codegen/map_statements.h"
 #include "codegen/matrix_instructions.h"
 #include "rewrite/build.h"
 #include "rewrite/linear.h"
+#include "rewrite/outside.h"
 #include "rewrite/range_sets.h"
 
 namespace quern {
@@ -20,7 +22,9 @@ namespace {
 // depends on; copies are numbered with the first axis varying slowest.
 class StatementExpander {
  public:
-  StatementExpander(UOpGraph& graph, const UOp* store) : g_(graph), store_(store), sets_(store) {
+  // `number` is not that of any other store.
+  StatementExpander(UOpGraph& graph, const UOp* store, const Target& target, int64_t number)
+      : g_(graph), store_(store), sets_(store), target_(target), number_(number) {
     for (const UOp* r : sets_.ranges()) {
       const uint64_t bit = sets_.Bit(r);
       if (r->range_type() == AxisType::kLane) {
@@ -53,11 +57,15 @@ class StatementExpander {
     }
     copies_.resize(store_->id + 1);
     const UOp* terms = AccumulatedTerms();
+    if (!Accumulates() || !FillsRegisters()) number_ = 0;
     for (const UOp* u : order) {
       if (terms == nullptr || (u != store_ && u != value)) ExpandNode(u);
     }
     if (terms != nullptr) return Accumulate(terms, statements);
-    for (const UOp* copy : copies_[store_->id]) statements.push_back(copy);
+    for (const UOp* copy : copies_[store_->id]) {
+      const bool nothing = Accumulates() && copy->src(1)->op == Op::kLoad;
+      if (!nothing) statements.push_back(copy);
+    }
   }
 
  private:
@@ -84,13 +92,29 @@ class StatementExpander {
     }
   }
 
-  // The REDUCE of a store that only adds it to an accumulator in registers, or nullptr.
-  const UOp* AccumulatedTerms() const {
+  // Whether the store only adds something to an accumulator in registers.
+  bool Accumulates() const {
     const UOp* value = store_->src(1);
     const UOp* index = store_->src(0);
-    if (value->source_count != 2 || !chained_.contains(value->src(1))) return nullptr;
-    if (index->src(0)->op != Op::kRegister || value->src(0)->op != Op::kLoad) return nullptr;
-    return value->src(0)->src(0) == index ? value->src(1) : nullptr;
+    if (index->src(0)->op != Op::kRegister || value->source_count != 2) return false;
+    return value->src(0)->op == Op::kLoad && value->src(0)->src(0) == index;
+  }
+
+  // The REDUCE that it adds, or nullptr.
+  const UOp* AccumulatedTerms() const {
+    const UOp* value = store_->src(1);
+    return Accumulates() && chained_.contains(value->src(1)) ? value->src(1) : nullptr;
+  }
+
+  // Whether the accumulators leave hardly a register besides those for one term.
+  bool FillsRegisters() const {
+    constexpr int64_t kSpare = 4;
+    const int64_t lanes = lane_ == nullptr ? 1 : Width();
+    const int64_t bytes = ByteSize(store_->src(1)->dtype.scalar) * lanes;
+    const int64_t vectors = (bytes + target_.vector_bytes - 1) / target_.vector_bytes;
+    int64_t rows = 1;
+    for (const UOp* r : sets_.Members(Unrolled(store_))) rows *= r->range_size();
+    return rows * vectors + vectors + 1 > target_.vector_registers - kSpare;
   }
 
   // One term of all accumulators after the other: consecutive instructions wait for none of their
@@ -104,7 +128,7 @@ class StatementExpander {
         const UOp* start = Copy(value->src(0), values);
         if (IsVector(value)) start = Vector(start);
         const UOp* sum = Continue(terms, start, closed & matrix_bit_, values);
-        statements.push_back(Store(g_, Copy(store_->src(0), values), sum));
+        if (sum != start) statements.push_back(Store(g_, Copy(store_->src(0), values), sum));
       });
     });
   }
@@ -346,7 +370,9 @@ class StatementExpander {
     }
     DType dtype = u->dtype;
     if (vector && u->op != Op::kStore) dtype = dtype.WithLanes(Width());
-    return g_.Make(u->op, dtype, sources, u->arg);
+    Arg arg = u->arg;
+    if (u->op == Op::kLoad && dtype.lanes == 1 && !IsIndex(dtype)) arg.b = number_;
+    return FoldCopy(g_, g_.Make(u->op, dtype, sources, arg));
   }
 
   // The part of an offset that depends on no register axis: one node for all copies.
@@ -411,6 +437,9 @@ class StatementExpander {
     std::vector<const UOp*> terms;
     AxisValues inner = values;
     ForEach(Closed(u), inner, [&] { terms.push_back(Copy(u->src(0), inner)); });
+    const UOp* first = terms[0];
+    if (op == Op::kAdd) std::erase_if(terms, IsOutside);
+    if (terms.empty()) terms.push_back(first);
     while (terms.size() > 1) {  // A balanced tree: shorter chains of latency.
       std::vector<const UOp*> next;
       for (size_t i = 0; i + 1 < terms.size(); i += 2) {
@@ -433,6 +462,7 @@ class StatementExpander {
     }
     ForEach(closed, values, [&] {
       const UOp* term = Copy(u->src(0), values);
+      if (u->reduce_op() == Op::kAdd && IsOutside(term)) return;
       if (start->dtype.lanes != 1) term = Vector(term);
       if (term->dtype.lanes != 1) start = Vector(start);
       start = Binary(g_, u->reduce_op(), start, term);
@@ -461,6 +491,8 @@ class StatementExpander {
   UOpGraph& g_;
   const UOp* store_;
   RangeSets sets_;
+  const Target& target_;
+  int64_t number_;  // of loads that no other statement shares; 0 if it may
   const UOp* lane_ = nullptr;
   uint64_t lane_bit_ = 0;
   uint64_t unrolled_bits_ = 0;
@@ -473,12 +505,13 @@ class StatementExpander {
 
 }  // namespace
 
-const UOp* Expand(UOpGraph& graph, const UOp* sink) {
+const UOp* Expand(UOpGraph& graph, const UOp* sink, const Target& target) {
   std::vector<const UOp*> copies;
+  int64_t number = 0;
   return MapStatements(graph, sink, [&](const UOp* u) -> const UOp* {
     if (u->op != Op::kStore) return nullptr;
     copies.clear();
-    StatementExpander(graph, u).Run(copies);
+    StatementExpander(graph, u, target, ++number).Run(copies);
     return copies.size() == 1 ? copies[0] : graph.Make(Op::kBlock, kVoidType, copies);
   });
 }

@@ -61,7 +61,7 @@ constexpr std::array<Pass, 16> kPasses = {{
      },
      Form::kStatements},
     {"expand", "unroll register axes and make lanes vectors",
-     [](PassContext& c, const UOp* s) { return Expand(c.graph, s); }, Form::kStatements},
+     [](PassContext& c, const UOp* s) { return Expand(c.graph, s, c.target); }, Form::kStatements},
     {"transpose-stores", "turn tiles around that are stored across their lanes",
      [](PassContext& c, const UOp* s) { return TransposeStores(c.graph, s); }, Form::kStatements},
     {"prefetch", "fetch packed operands ahead of their use",

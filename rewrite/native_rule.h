@@ -39,6 +39,7 @@ std::span<const NativeRule> NativeDivisionRules();   ///< quotients and remainde
 std::span<const NativeRule> NativeCompareRules();    ///< comparisons of Index
 std::span<const NativeRule> NativeLogicRules();      ///< chains of and, or, min, max
 std::span<const NativeRule> NativeStructureRules();  ///< gates, loops, reductions, vectors
+std::span<const NativeRule> NativeOutsideRules();    ///< what padding adds and multiplies
 
 }  // namespace quern
 

@@ -3,6 +3,7 @@
 #include "absl/container/inlined_vector.h"
 #include "rewrite/build.h"
 #include "rewrite/native_rule.h"
+#include "rewrite/outside.h"
 
 // Gates, loops, reductions and vectors: nodes whose number of sources varies.
 
@@ -26,7 +27,7 @@ const UOp* TrueGate(const UOp* u, RuleContext& context) {
 const UOp* FalseGate(const UOp* u, RuleContext& context) {
   if (!HasConstGate(u->src(0), false)) return nullptr;
   if (u->op == Op::kStore) return EmptyBlock(context.graph);
-  return ConstLike(context.graph, u, 0);  // 0 of a float type has the same bits.
+  return IsFloat(u->dtype) ? Outside(context.graph, u->dtype) : ConstLike(context.graph, u, 0);
 }
 
 // Statements that do nothing vanish; blocks in blocks are one block.

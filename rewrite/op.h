@@ -20,7 +20,8 @@ enum class Op : uint8_t {
   // Memory.
   kIndex,  ///< (buffer, offset[, gate]): one element, or one per lane
   kLoad,   ///< (index[, ahead]): its value; 0 where the gate is false, without touching memory;
-           ///< arg.a: elements to fetch ahead; ahead: an offset in the buffer to be fetched, too
+           ///< arg.a: elements to fetch ahead; ahead: an offset in the buffer to be fetched, too;
+           ///< arg.b: loads that are equal but for it are not shared
   kStore,  ///< (index, value): nothing happens where the gate is false
   // Loops.
   kReduce,  ///< (value, range…): combines value over the ranges; arg.a is the combining Op

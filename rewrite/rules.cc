@@ -26,6 +26,7 @@ std::span<const NativeRuleTable> AllNativeRuleTables() {
       {"compare", NativeCompareRules()},
       {"logic", NativeLogicRules()},
       {"structure", NativeStructureRules()},
+      {"outside", NativeOutsideRules()},
   };
   return tables;
 }

@@ -6,13 +6,13 @@
 namespace quern {
 namespace {
 
-// Constants first, so that rows need not ask for them; then the rows; then what needs code, which
-// sees only what no row could do.
+// Constants first, so that rows need not ask for them (after those that are no mere numbers); then
+// the rows; then what needs code, which sees only what no row could do.
 RuleSet MakeRules(bool float_reassoc) {
-  RuleSet rules = RuleSet(NativeFoldRules()) + RuleSet(WhereRules()) + RuleSet(BoolRules()) +
-                  RuleSet(ExtremumRules()) + RuleSet(DivisionRules()) +
-                  RuleSet(IndexCompareRules()) + RuleSet(RingRules()) + RuleSet(IntegerRules()) +
-                  RuleSet(FloatRules());
+  RuleSet rules = RuleSet(NativeOutsideRules()) + RuleSet(NativeFoldRules()) +
+                  RuleSet(WhereRules()) + RuleSet(BoolRules()) + RuleSet(ExtremumRules()) +
+                  RuleSet(DivisionRules()) + RuleSet(IndexCompareRules()) + RuleSet(RingRules()) +
+                  RuleSet(IntegerRules()) + RuleSet(FloatRules());
   if (float_reassoc) rules = rules + RuleSet(FloatReassocRules());
   return rules + RuleSet(NativeBoundsRules()) + RuleSet(NativeSumRules()) +
          RuleSet(NativeDivisionRules()) + RuleSet(NativeCompareRules()) +

@@ -36,7 +36,7 @@ ArgNames NamesOf(Op op) {
     case Op::kExtract:
       return {"lane", "", Spelling::kInteger, true};
     case Op::kLoad:
-      return {"prefetch", ""};
+      return {"prefetch", "again"};
     case Op::kInterleave:
       return {"group", ""};
     case Op::kMatrix:
