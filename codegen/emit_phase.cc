@@ -16,6 +16,7 @@
 #include "codegen/emit_function.h"
 #include "codegen/emit_matrix.h"
 #include "codegen/emit_memory.h"
+#include "codegen/emit_prefix.h"
 #include "codegen/stream_stores.h"
 #include "codegen/written_memory.h"
 #include "rewrite/bounds.h"
@@ -323,6 +324,8 @@ class PhaseEmitter {
         return b_.CreateVectorSplat(u->dtype.lanes, Get(u->src(0)));
       case Op::kHorizontal:
         return EmitHorizontal(b_, u->reduce_op(), u->src(0)->dtype, Get(u->src(0)));
+      case Op::kPrefix:
+        return EmitPrefix(b_, u, Get(u->src(0)), target_.vector_bytes);
       case Op::kExtract:
         if (IsColumn(u)) {
           const unsigned group = GroupOf(u->src(0));

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
+#include "codegen/expand_scan.h"
 #include "codegen/map_statements.h"
 #include "codegen/matrix_instructions.h"
 #include "rewrite/build.h"
@@ -142,6 +143,9 @@ class StatementExpander {
           break;
         case Op::kReduce:
           copies.push_back(ExpandReduce(u, nullptr, values));
+          break;
+        case Op::kScan:
+          copies.push_back(ExpandScanAt(u, values));
           break;
         default:
           copies.push_back(ExpandPlain(u, values));
@@ -421,6 +425,15 @@ class StatementExpander {
       result = g_.Make(Op::kHorizontal, u->dtype, {Vector(result)}, {static_cast<int64_t>(op), 1});
     }
     return result;
+  }
+
+  const UOp* ExpandScanAt(const UOp* u, std::vector<int64_t> values) {
+    std::vector<int64_t> at;
+    for (const UOp* r : u->src().subspan(1)) at.push_back(values[BitNumber(r)]);
+    return ExpandScan(g_, u, lane_, std::move(at), [&](const std::vector<int64_t>& place) {
+      for (size_t k = 0; k < place.size(); ++k) values[BitNumber(u->src(k + 1))] = place[k];
+      return Copy(u->src(0), values);
+    });
   }
 
   // A sum of products by matrix instructions; nullptr if the accumulator has not enough lanes.

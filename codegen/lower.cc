@@ -9,9 +9,11 @@
 #include "codegen/linearize.h"
 #include "codegen/prefetch.h"
 #include "codegen/prefetch_rows.h"
+#include "codegen/prefix_totals.h"
 #include "codegen/share_values.h"
 #include "codegen/split_loops.h"
 #include "codegen/split_reductions.h"
+#include "codegen/split_scans.h"
 #include "codegen/stage.h"
 #include "codegen/stream_stores.h"
 #include "codegen/transpose_stores.h"
@@ -26,7 +28,7 @@ namespace {
 
 using Form = Pass::Form;
 
-constexpr std::array<Pass, 15> kPasses = {{
+constexpr std::array<Pass, 17> kPasses = {{
     {"simplify", "apply the rule tables to the scheduled kernel",
      [](PassContext& c, const UOp* s) { return Simplify(c.graph, s, c.simplify); }, Form::kKernel},
     {"stage", "copy operands that a LOCAL tile reuses into fast memory",
@@ -41,6 +43,8 @@ constexpr std::array<Pass, 15> kPasses = {{
      [](PassContext& c, const UOp* s) { return SplitPhases(c.graph, s); }, Form::kKernel},
     {"split-reductions", "nest reductions whose loops have output loops between them",
      [](PassContext& c, const UOp* s) { return SplitReductions(c.graph, s); }, Form::kKernel},
+    {"scans", "take scans apart into carries over loops and prefixes in registers",
+     [](PassContext& c, const UOp* s) { return SplitScans(c.graph, s); }, Form::kKernel},
     {"linearize", "turn the kernel into loops, accumulators and stores",
      [](PassContext& c, const UOp* s) { return Linearize(c.graph, s, c.target.vector_bytes); },
      Form::kStatements},
@@ -61,6 +65,8 @@ constexpr std::array<Pass, 15> kPasses = {{
      Form::kStatements},
     {"expand", "unroll register axes and make lanes vectors",
      [](PassContext& c, const UOp* s) { return Expand(c.graph, s); }, Form::kStatements},
+    {"prefix-totals", "read the total of a vector off its prefix",
+     [](PassContext& c, const UOp* s) { return SharePrefixTotals(c.graph, s); }, Form::kStatements},
     {"transpose-stores", "turn tiles around that are stored across their lanes",
      [](PassContext& c, const UOp* s) { return TransposeStores(c.graph, s); }, Form::kStatements},
     {"prefetch", "fetch packed operands ahead of their use",

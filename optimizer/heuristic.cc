@@ -4,6 +4,7 @@
 #include <array>
 
 #include "optimizer/heuristic_steps.h"
+#include "rewrite/scan.h"
 
 namespace quern {
 namespace {
@@ -262,6 +263,7 @@ void StreamRows(Scheduler& s) {
 }
 
 void DivideAmongThreads(Scheduler& s) {
+  constexpr double kScannedTwice = 0.25;  // Blocks of a scan are read for their totals first.
   const int64_t cores = s.target().cores;
   if (cores < 2 || EstimateSeconds(s.kernel()) < kMinThreadedSeconds) return;
   // The division with the shortest longest chunk; padding is worth it if that makes it shorter.
@@ -279,7 +281,8 @@ void DivideAmongThreads(Scheduler& s) {
       const bool divides = a.size % threads == 0;
       if (!divides && a.size < 4 * threads) continue;
       const double share = static_cast<double>(chunk) / static_cast<double>(a.size);
-      const double margin = divides ? 0 : 1e-3;  // Padding brings masks with it.
+      double margin = divides ? 0 : 1e-3;  // Padding brings masks with it.
+      if (IsScanned(s.kernel(), a.range)) margin += kScannedTwice;
       if (share + margin < best.share) best = {static_cast<int>(i), threads, share + margin};
     }
   }

@@ -6,6 +6,7 @@
 
 #include "rewrite/concat.h"
 #include "rewrite/interpreter_program.h"
+#include "rewrite/scan.h"
 
 namespace quern {
 namespace {
@@ -205,6 +206,19 @@ class Machine {
         }
         break;
       }
+      case Code::kPrefix: {
+        const bool reverse = (in.node->arg.b & kScanReverse) != 0;
+        const bool exclusive = (in.node->arg.b & kScanExclusive) != 0;
+        Scalar sum = ReduceStart(in.node->reduce_op(), type);
+        for (int i = 0; i < in.lanes; ++i) {
+          const int lane = reverse ? in.lanes - 1 - i : i;
+          const Scalar before = sum;
+          Combine(in.node, type, source[lane], sum);
+          const Scalar here = exclusive ? before : sum;
+          result[lane] = IsFloat(type) ? Scalar{.f = RoundFloat(type, here.f)} : here;
+        }
+        break;
+      }
       case Code::kStage:
       case Code::kStart:
         for (int lane = 0; lane < in.lanes; ++lane) result[lane] = source[lane];
@@ -276,6 +290,8 @@ class Machine {
 }  // namespace
 
 absl::Status Interpret(const UOp* sink, std::span<const BufferView> params) {
+  UOpGraph graph;
+  sink = ScansAsReductions(graph, sink);
   const absl::StatusOr<InterpreterProgram> program =
       CompileForInterpreter(sink, LoopOrder::kReduces);
   if (!program.ok()) return program.status();

@@ -19,7 +19,9 @@ struct InterpreterStep {
     kBroadcast,
     kHorizontal,
     kExtract,
-    kStage,       ///< a copy
+    kStage,  ///< a copy
+    kScan,   ///< for printing only: to interpret, scans are written as reductions first
+    kPrefix,
     kInterleave,  ///< one of the sources, number `amount`, into every n-th lane of the result
     kMatrix,
     kLoad,        ///< sources: offset, gate; from `buffer`

@@ -33,6 +33,9 @@ ArgNames NamesOf(Op op) {
       return {"op", "", Spelling::kCombiningOp, true};
     case Op::kHorizontal:
       return {"op", "lanes", Spelling::kCombiningOp, true};
+    case Op::kScan:
+    case Op::kPrefix:
+      return {"op", "flags", Spelling::kCombiningOp, true};
     case Op::kExtract:
       return {"lane", "", Spelling::kInteger, true};
     case Op::kLoad:

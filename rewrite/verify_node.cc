@@ -107,6 +107,22 @@ absl::Status VerifyMemory(const Node& n) {
   return absl::OkStatus();
 }
 
+absl::Status VerifyScan(const Node& n) {
+  if (n.dtype != n.source(0)) return Fail(n, "the type is not that of the value");
+  if (!IsCombining(n.arg.a)) return Fail(n, "combines with add, mul, max or min only");
+  if (!IsFloat(n.dtype) && !IsInteger(n.dtype)) return Fail(n, "is for floats and integers only");
+  if ((n.arg.b & ~(kScanExclusive | kScanReverse)) != 0) {
+    return Fail(n, Concat("there are no flags ", n.arg.b));
+  }
+  for (size_t i = 1; i < n.sources.size(); ++i) {
+    if (n.sources[i]->op != Op::kRange) return Fail(n, Concat("source ", i, " is not a range"));
+    for (size_t j = 1; j < i; ++j) {
+      if (n.sources[i] == n.sources[j]) return Fail(n, "a range is named twice");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status VerifyReduce(const Node& n) {
   if (n.dtype != n.source(0)) return Fail(n, "the type is not that of the value");
   for (size_t i = 1; i < n.sources.size(); ++i) {
@@ -278,6 +294,9 @@ absl::Status VerifyNode(Op op, DType dtype, std::span<const UOp* const> sources,
     case Op::kReduce:
     case Op::kStage:
       return VerifyReduce(n);
+    case Op::kScan:
+    case Op::kPrefix:
+      return VerifyScan(n);
     case Op::kBroadcast:
     case Op::kHorizontal:
     case Op::kExtract:
