@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
+#include "codegen/axis_values.h"
 #include "codegen/expand_scan.h"
 #include "codegen/map_statements.h"
 #include "codegen/matrix_instructions.h"
@@ -52,13 +53,20 @@ class StatementExpander {
       if (!shared && CanLoadGroups(value, group_)) grouped_load_ = value;
     }
     copies_.resize(store_->id + 1);
-    for (const UOp* u : order) ExpandNode(u);
+    const UOp* terms = AccumulatedTerms();
+    for (const UOp* u : order) {
+      if (terms == nullptr || (u != store_ && u != value)) ExpandNode(u);
+    }
+    if (terms != nullptr) return Accumulate(terms, statements);
     for (const UOp* copy : copies_[store_->id]) statements.push_back(copy);
   }
 
  private:
   uint64_t Unrolled(const UOp* u) const { return sets_.Of(u) & unrolled_bits_; }
   bool IsVector(const UOp* u) const { return (sets_.Of(u) & lane_bit_) != 0; }
+  bool ClosesLanes(const UOp* reduce) const {
+    return std::count(reduce->src().begin() + 1, reduce->src().end(), lane_) != 0;
+  }
   int Width() const { return static_cast<int>(lane_->range_size()); }
 
   // A REDUCE used only as the second source of its own operation continues that chain:
@@ -71,43 +79,48 @@ class StatementExpander {
     for (const UOp* u : order) {
       if (u->source_count != 2 || u->src(1)->op != Op::kReduce) continue;
       const UOp* reduce = u->src(1);
-      bool over_lane = false;
-      for (const UOp* r : reduce->src().subspan(1)) over_lane |= r == lane_;
-      if (reduce->reduce_op() == u->op && uses[reduce] == 1 && !over_lane) chained_.insert(reduce);
-    }
-  }
-
-  // Calls `visit(values)` for each combination of the axes in `set`; values are by axis number.
-  template <typename Visit>
-  void ForEach(uint64_t set, std::vector<int64_t>& values, const Visit& visit) {
-    const std::vector<const UOp*> axes = sets_.Members(set);
-    int64_t count = 1;
-    for (const UOp* r : axes) count *= r->range_size();
-    for (int64_t n = 0; n < count; ++n) {
-      int64_t rest = n;
-      for (size_t i = axes.size(); i-- > 0;) {
-        values[BitNumber(axes[i])] = rest % axes[i]->range_size();
-        rest /= axes[i]->range_size();
+      if (reduce->reduce_op() == u->op && uses[reduce] == 1 && !ClosesLanes(reduce)) {
+        chained_.insert(reduce);
       }
-      visit();
     }
   }
 
-  size_t BitNumber(const UOp* range) const {
-    return static_cast<size_t>(__builtin_ctzll(sets_.Bit(range)));
+  // The REDUCE of a store that only adds it to an accumulator in registers, or nullptr.
+  const UOp* AccumulatedTerms() const {
+    const UOp* value = store_->src(1);
+    const UOp* index = store_->src(0);
+    if (value->source_count != 2 || !chained_.contains(value->src(1))) return nullptr;
+    if (index->src(0)->op != Op::kRegister || value->src(0)->op != Op::kLoad) return nullptr;
+    return value->src(0)->src(0) == index ? value->src(1) : nullptr;
   }
+
+  // One term of all accumulators after the other: consecutive instructions wait for none of their
+  // results, and only the operands of one term are in registers.
+  void Accumulate(const UOp* terms, std::vector<const UOp*>& statements) {
+    const uint64_t closed = Closed(terms);
+    AxisValues values(sets_.ranges().size(), 0);
+    const UOp* value = store_->src(1);
+    ForEach(closed & ~matrix_bit_, values, [&] {
+      ForEach(Unrolled(store_), values, [&] {
+        const UOp* start = Copy(value->src(0), values);
+        if (IsVector(value)) start = Vector(start);
+        const UOp* sum = Continue(terms, start, closed & matrix_bit_, values);
+        statements.push_back(Store(g_, Copy(store_->src(0), values), sum));
+      });
+    });
+  }
+
+  template <typename Visit>
+  void ForEach(uint64_t set, AxisValues& values, const Visit& visit) {
+    ForEachCombination(sets_, set, values, visit);
+  }
+  size_t BitNumber(const UOp* range) const { return AxisBitNumber(sets_, range); }
 
   // The copy of `u` for the current values.
-  const UOp* Copy(const UOp* u, const std::vector<int64_t>& values) const {
-    uint64_t set = Unrolled(u);
+  const UOp* Copy(const UOp* u, const AxisValues& values) const {
+    const uint64_t set = Unrolled(u);
     if (set == 0 && copies_[u->id].empty()) return u;
-    int64_t number = 0;
-    while (set != 0) {
-      const int bit = __builtin_ctzll(set);
-      set &= set - 1;
-      number = number * sets_.ranges()[bit]->range_size() + values[bit];
-    }
-    return copies_[u->id][number];
+    return copies_[u->id][CombinationNumber(sets_, set, values)];
   }
 
   const UOp* Vector(const UOp* u) {
@@ -120,7 +133,7 @@ class StatementExpander {
     if (set == 0 && !IsVector(u) && u->op != Op::kReduce && !HasRegisters(u)) return;
     if (chained_.contains(u) || u == grouped_load_) return;
     std::vector<const UOp*>& copies = copies_[u->id];
-    std::vector<int64_t> values(sets_.ranges().size(), 0);
+    AxisValues values(sets_.ranges().size(), 0);
     if (u == store_ && group_ != nullptr) {
       ForEach(set & ~sets_.Bit(group_), values,
               [&] { copies.push_back(StoreGroups(u, group_, values)); });
@@ -142,7 +155,7 @@ class StatementExpander {
           copies.push_back(ExpandIndex(u, form, common, values));
           break;
         case Op::kReduce:
-          copies.push_back(ExpandReduce(u, nullptr, values));
+          copies.push_back(ExpandReduce(u, values));
           break;
         case Op::kScan:
           copies.push_back(ExpandScanAt(u, values));
@@ -197,7 +210,7 @@ class StatementExpander {
 
   // One column of the block along the axes `along` and `group`.
   const UOp* ExpandTransposed(const UOp* u, const UOp* along, const UOp* group,
-                              std::vector<int64_t>& values) {
+                              AxisValues& values) {
     const UOp* index = u->src(0);
     const LinearForm form = ToLinear(index->src(1));
     const UOp* common = CommonOffset(form);
@@ -264,7 +277,7 @@ class StatementExpander {
     return HoldsGroups(load->src(0), axis) || TransposedAxis(load, axis) != nullptr;
   }
 
-  const UOp* GroupOffset(const UOp* index, const UOp* axis, std::vector<int64_t>& values) {
+  const UOp* GroupOffset(const UOp* index, const UOp* axis, AxisValues& values) {
     const LinearForm form = ToLinear(index->src(1));
     values[BitNumber(axis)] = 0;
     return ExpandOffset(form, CommonOffset(form), values);
@@ -272,7 +285,7 @@ class StatementExpander {
 
   // The copies of a value along `axis`, side by side in each lane; a single group if the value has
   // no lanes and `vector` does not ask for them.
-  const UOp* Group(const UOp* u, const UOp* axis, bool vector, std::vector<int64_t>& values) {
+  const UOp* Group(const UOp* u, const UOp* axis, bool vector, AxisValues& values) {
     const int size = static_cast<int>(axis->range_size());
     if (u->op == Op::kLoad && (IsVector(u) || !vector)) {
       const UOp* index = u->src(0);
@@ -296,7 +309,7 @@ class StatementExpander {
     return g_.Make(Op::kInterleave, u->dtype.WithLanes(size * (vector ? Width() : 1)), parts);
   }
 
-  const UOp* StoreGroups(const UOp* store, const UOp* axis, std::vector<int64_t>& values) {
+  const UOp* StoreGroups(const UOp* store, const UOp* axis, AxisValues& values) {
     const UOp* value = Group(store->src(1), axis, /*vector=*/true, values);
     const UOp* index = store->src(0);
     const int count = value->dtype.lanes;
@@ -315,11 +328,11 @@ class StatementExpander {
     return false;
   }
 
-  const UOp* ExpandPlain(const UOp* u, std::vector<int64_t>& values) {
+  const UOp* ExpandPlain(const UOp* u, AxisValues& values) {
     if (u->source_count == 2 && chained_.contains(u->src(1))) {
       const UOp* start = Copy(u->src(0), values);
       if (IsVector(u)) start = Vector(start);
-      return ExpandReduce(u->src(1), start, values);
+      return Continue(u->src(1), start, Closed(u->src(1)), values);
     }
     absl::InlinedVector<const UOp*, 4> sources;
     bool vector = false;
@@ -350,7 +363,7 @@ class StatementExpander {
   }
 
   // The offset without the lanes' own term, which is left to the caller.
-  const UOp* ExpandOffset(const LinearForm& form, const UOp* common, std::vector<int64_t>& values) {
+  const UOp* ExpandOffset(const LinearForm& form, const UOp* common, AxisValues& values) {
     int64_t constant = form.constant;
     const UOp* scalar = common;
     const UOp* vector = nullptr;
@@ -375,7 +388,7 @@ class StatementExpander {
   }
 
   const UOp* ExpandIndex(const UOp* u, const LinearForm& form, const UOp* common,
-                         std::vector<int64_t>& values) {
+                         AxisValues& values) {
     const UOp* offset = ExpandOffset(form, common, values);
     if (const int64_t stride = lane_ == nullptr ? 0 : form.CoefficientOf(lane_); stride != 0) {
       const UOp* lanes = g_.Make(Op::kLanes, kIndexType.WithLanes(Width()), {});
@@ -389,29 +402,19 @@ class StatementExpander {
     return Index(g_, u->src(0), offset, gate);
   }
 
-  // Combines the copies of a REDUCE's value, after `start` if that is given.
-  const UOp* ExpandReduce(const UOp* u, const UOp* start, std::vector<int64_t>& values) {
-    const Op op = u->reduce_op();
+  // The axes of a REDUCE that are unrolled.
+  uint64_t Closed(const UOp* reduce) const {
     uint64_t closed = 0;
-    bool over_lane = false;
-    for (const UOp* r : u->src().subspan(1)) {
-      over_lane |= r == lane_;
-      closed |= sets_.Bit(r);
-    }
+    for (const UOp* r : reduce->src().subspan(1)) closed |= sets_.Bit(r);
+    return closed & unrolled_bits_;
+  }
+
+  // Combines the copies of a REDUCE's value.
+  const UOp* ExpandReduce(const UOp* u, AxisValues& values) {
+    const Op op = u->reduce_op();
     std::vector<const UOp*> terms;
-    std::vector<int64_t> inner = values;
-    if (start != nullptr && (closed & matrix_bit_) != 0) {
-      if (const UOp* sum = ExpandMatrix(u, start, closed, inner)) return sum;
-    }
-    ForEach(closed & unrolled_bits_, inner, [&] { terms.push_back(Copy(u->src(0), inner)); });
-    if (start != nullptr) {
-      for (const UOp* t : terms) {
-        if (start->dtype.lanes != 1) t = Vector(t);
-        if (t->dtype.lanes != 1) start = Vector(start);
-        start = Binary(g_, op, start, t);
-      }
-      return start;
-    }
+    AxisValues inner = values;
+    ForEach(Closed(u), inner, [&] { terms.push_back(Copy(u->src(0), inner)); });
     while (terms.size() > 1) {  // A balanced tree: shorter chains of latency.
       std::vector<const UOp*> next;
       for (size_t i = 0; i + 1 < terms.size(); i += 2) {
@@ -421,13 +424,13 @@ class StatementExpander {
       terms.swap(next);
     }
     const UOp* result = terms[0];
-    if (over_lane) {
+    if (ClosesLanes(u)) {
       result = g_.Make(Op::kHorizontal, u->dtype, {Vector(result)}, {static_cast<int64_t>(op), 1});
     }
     return result;
   }
 
-  const UOp* ExpandScanAt(const UOp* u, std::vector<int64_t> values) {
+  const UOp* ExpandScanAt(const UOp* u, AxisValues values) {
     std::vector<int64_t> at;
     for (const UOp* r : u->src().subspan(1)) at.push_back(values[BitNumber(r)]);
     return ExpandScan(g_, u, lane_, std::move(at), [&](const std::vector<int64_t>& place) {
@@ -436,16 +439,29 @@ class StatementExpander {
     });
   }
 
+  // `start`, then the copies of a REDUCE's value along the axes in `closed`, one after the other.
+  const UOp* Continue(const UOp* u, const UOp* start, uint64_t closed, AxisValues values) {
+    if ((closed & matrix_bit_) != 0) {
+      if (const UOp* sum = ExpandMatrix(u, start, closed, values)) return sum;
+    }
+    ForEach(closed, values, [&] {
+      const UOp* term = Copy(u->src(0), values);
+      if (start->dtype.lanes != 1) term = Vector(term);
+      if (term->dtype.lanes != 1) start = Vector(start);
+      start = Binary(g_, u->reduce_op(), start, term);
+    });
+    return start;
+  }
+
   // A sum of products by matrix instructions; nullptr if the accumulator has not enough lanes.
-  const UOp* ExpandMatrix(const UOp* u, const UOp* start, uint64_t closed,
-                          std::vector<int64_t>& values) {
+  const UOp* ExpandMatrix(const UOp* u, const UOp* start, uint64_t closed, AxisValues& values) {
     absl::StatusOr<MatrixFactors> factors = MatchMatrixProduct(u->src(0));
     if (!factors.ok()) return nullptr;
     const MatrixInstruction& instruction = MatrixInstructions()[factors->instruction];
     if (lane_ == nullptr || !HasLanes(instruction, Width())) return nullptr;
     const UOp* axis = sets_.Members(matrix_bit_)[0];
     QUERN_CHECK(axis->range_size() == instruction.group);
-    const uint64_t others = closed & unrolled_bits_ & ~matrix_bit_;
+    const uint64_t others = closed & ~matrix_bit_;
     const UOp* sum = Vector(start);
     ForEach(others, values, [&] {
       const UOp* a = Group(factors->a, axis, /*vector=*/false, values);

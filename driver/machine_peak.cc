@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -88,74 +89,100 @@ Variant<T> WidestVariant() {
   return {RunNarrow<T>, 16 / sizeof(T)};
 }
 
+// Long enough to be measured, and to wake the wide units up.
+constexpr int64_t kRounds = int64_t{1} << 20;
+
 template <typename T>
-double PeakFlops(int threads) {
+LimitRun MultiplyAdds(int threads) {
   const Variant<T> variant = WidestVariant<T>();
-  volatile T sink = 0;
-  const auto flops = [&](int64_t rounds) {
-    return 2.0 * kChains * variant.lanes * static_cast<double>(rounds) * threads;
+  const auto call = [variant, threads] {
+    OnThreads(threads, [&](int) {
+      volatile T sink = variant.run(kRounds, static_cast<T>(1e-6));
+      static_cast<void>(sink);
+    });
   };
-  int64_t rounds = 1 << 14;
+  return {call, 2.0 * kChains * variant.lanes * static_cast<double>(kRounds) * threads};
+}
+
+// The highest rate of `runs` calls.
+double BestRate(const LimitRun& limit, int runs) {
   double best = 0;
-  double spent = 0;
-  for (int run = 0; run < 24 && spent < 0.25; ++run) {
-    const double seconds =
-        OnThreads(threads, [&](int) { sink = sink + variant.run(rounds, static_cast<T>(1e-6)); });
-    spent += seconds;
-    if (seconds < 0.005) {
-      rounds *= 2;  // Too short to be measured, or to wake the wide units up.
-      continue;
-    }
-    best = std::max(best, flops(rounds) / seconds);
+  for (int run = 0; run < runs; ++run) {
+    const Clock::time_point begin = Clock::now();
+    limit.call();
+    best = std::max(best, limit.amount / SecondsSince(begin));
   }
   return best;
 }
 
+typedef float StreamVector [[gnu::vector_size(64)]];
+
+struct StreamArrays {
+  AlignedMemory memory[3];
+  int64_t part = 0;  // vectors of each thread
+
+  StreamVector* Part(int array, int thread) const {
+    return static_cast<StreamVector*>(memory[array].get()) + thread * part;
+  }
+};
+
 }  // namespace
 
-double MeasurePeakFlops(DType dtype, int threads) {
+LimitRun MultiplyAddRun(DType dtype, int threads) {
   threads = std::max(threads, 1);
-  return dtype.scalar == ScalarType::kF64 ? PeakFlops<double>(threads) : PeakFlops<float>(threads);
+  return dtype.scalar == ScalarType::kF64 ? MultiplyAdds<double>(threads)
+                                          : MultiplyAdds<float>(threads);
 }
 
-double MeasureBandwidth(int threads, int64_t cache_bytes) {
-  typedef float Vector [[gnu::vector_size(64)]];
+double MeasurePeakFlops(DType dtype, int threads) {
+  constexpr int kRuns = 16;
+  return BestRate(MultiplyAddRun(dtype, threads), kRuns);
+}
+
+std::vector<LimitRun> StreamRuns(int threads, int64_t cache_bytes) {
   threads = std::max(threads, 1);
   // Three arrays, together at least four times the last cache.
   const int64_t bytes = std::clamp<int64_t>(cache_bytes * 4 / 3, 32 << 20, 256 << 20);
-  const int64_t part = bytes / 64 / threads;
-  AlignedMemory memory[3];
-  Vector* array[3];
-  for (int i = 0; i < 3; ++i) {
-    memory[i] = AllocateAligned(part * threads * 64);
-    if (memory[i] == nullptr) return 0;
-    array[i] = static_cast<Vector*>(memory[i].get());
+  auto arrays = std::make_shared<StreamArrays>();
+  arrays->part = bytes / 64 / threads;
+  for (AlignedMemory& memory : arrays->memory) {
+    memory = AllocateAligned(arrays->part * threads * 64);
+    if (memory == nullptr) return {};
   }
   // Each thread first touches what it will use.
   OnThreads(threads, [&](int t) {
-    for (Vector* a : array) std::fill_n(a + t * part, part, Vector{} + 1.0f);
+    for (int a = 0; a < 3; ++a)
+      std::fill_n(arrays->Part(a, t), arrays->part, StreamVector{} + 1.0f);
   });
-  const double one_array = static_cast<double>(part) * threads * 64;
-  double best = 0;
-  for (int run = 0; run < 5; ++run) {
-    double seconds = OnThreads(threads, [&](int t) {
-      Vector* x = array[0] + t * part;
-      const Vector* y = array[1] + t * part;
-      const Vector* z = array[2] + t * part;
-      for (int64_t i = 0; i < part; ++i) x[i] = y[i] + 0.5f * z[i];
+  const auto triad = [arrays, threads] {
+    OnThreads(threads, [&](int t) {
+      StreamVector* x = arrays->Part(0, t);
+      const StreamVector* y = arrays->Part(1, t);
+      const StreamVector* z = arrays->Part(2, t);
+      for (int64_t i = 0; i < arrays->part; ++i) x[i] = y[i] + 0.5f * z[i];
     });
-    best = std::max(best, 3 * one_array / seconds);
-    // Reading alone, because a store first fetches what it overwrites.
-    volatile float sink = 0;
-    seconds = OnThreads(threads, [&](int t) {
-      const Vector* x = array[0] + t * part;
-      Vector sum[4] = {};
-      for (int64_t i = 0; i + 4 <= part; i += 4) {
+  };
+  // Reading alone, because a store first fetches what it overwrites.
+  const auto read = [arrays, threads] {
+    OnThreads(threads, [&](int t) {
+      const StreamVector* x = arrays->Part(0, t);
+      StreamVector sum[4] = {};
+      for (int64_t i = 0; i + 4 <= arrays->part; i += 4) {
         for (int j = 0; j < 4; ++j) sum[j] += x[i + j];
       }
-      sink = sink + (sum[0] + sum[1] + sum[2] + sum[3])[0];
+      volatile float sink = (sum[0] + sum[1] + sum[2] + sum[3])[0];
+      static_cast<void>(sink);
     });
-    best = std::max(best, one_array / seconds);
+  };
+  const double one_array = static_cast<double>(arrays->part) * threads * 64;
+  return {{triad, 3 * one_array}, {read, one_array}};
+}
+
+double MeasureBandwidth(int threads, int64_t cache_bytes) {
+  constexpr int kRuns = 5;
+  double best = 0;
+  for (const LimitRun& run : StreamRuns(threads, cache_bytes)) {
+    best = std::max(best, BestRate(run, kRuns));
   }
   return best;
 }

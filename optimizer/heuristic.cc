@@ -204,10 +204,12 @@ void UnrollSmallReductions(Scheduler& s) {
 
 // A few steps of a register tile in one pass of its loop.
 void UnrollTiles(Scheduler& s) {
-  constexpr int64_t kSteps = 4;
+  // Of memory far away, each step reads a row of its own: two were faster than four.
+  constexpr int64_t kMostSteps = 4, kFarSteps = 2;
   const RangeSets sets(s.kernel());
   for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
     if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) continue;
+    const int64_t steps = FindLanesInPlace(s, sets, reduce).far ? kFarSteps : kMostSteps;
     const UOp* innermost = nullptr;
     bool unrolled = false;
     for (const UOp* r : reduce.node->src().subspan(1)) {
@@ -219,8 +221,8 @@ void UnrollTiles(Scheduler& s) {
       register_axes += r->range_type() == AxisType::kUpcast ? 1 : 0;
     }
     if (innermost == nullptr || unrolled || register_axes < 2) continue;
-    if (innermost->range_size() < 4 * kSteps) continue;
-    if (Try(s, ActionKind::kUnroll, ReduceNumber(s, innermost), kSteps)) return;
+    if (innermost->range_size() < 4 * steps) continue;
+    if (Try(s, ActionKind::kUnroll, ReduceNumber(s, innermost), steps)) return;
   }
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "optimizer/heuristic_steps.h"
+#include "optimizer/reads_in_place.h"
 #include "rewrite/kernel_flags.h"
 
 namespace quern {
@@ -65,7 +66,48 @@ int64_t LocalAmount(Scheduler& s, int axis, int other) {
   return (size + cores - 1) / cores;
 }
 
+// Moves the loop over tiles of rows, which read the lanes of `load` again where they lie, inside
+// those that `load` follows.
+void ReuseInnermost(Scheduler& s, const RangeSets& sets, const LanesInPlace& lanes) {
+  int last = -1;
+  for (const UOp* r : sets.Members(sets.Of(lanes.load))) {
+    if (r->range_type() == AxisType::kLoop && r->range_size() >= 2) {
+      last = std::max(last, AxisNumber(s, r));
+    }
+  }
+  const int rows_axis = AxisNumber(s, lanes.rows);
+  if (rows_axis < last) Try(s, ActionKind::kSwap, rows_axis, last);
+}
+
 }  // namespace
+
+LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,
+                              const StatementAccesses& reduce) {
+  for (const UOp* load : reduce.loads) {
+    const UOp* buffer = load->src(0);
+    if (buffer->op != Op::kParam || IsConstantSlot(s.kernel(), buffer->slot())) continue;
+    int64_t lanes = 1;
+    for (const UOp* q : sets.Members(sets.Of(load))) {
+      const bool upcast = q->range_type() == AxisType::kUpcast;
+      if (upcast && PatternAlong({reduce.node, {load}, nullptr}, q).contiguous > 0) {
+        lanes = q->range_size();
+      }
+    }
+    if (lanes < VectorLanes(s, reduce) || FitsFirstCache(s, sets, reduce, load)) continue;
+    const UOp* rows = nullptr;
+    for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
+      if (r->range_type() != AxisType::kLoop || r->range_size() < 2 || sets.Depends(load, r)) {
+        continue;
+      }
+      if (rows == nullptr || r->range_size() > rows->range_size()) rows = r;
+    }
+    if (rows == nullptr) continue;
+    if (!ReadsInPlace(s.target(), reduce, load, lanes, rows->range_size())) continue;
+    const int64_t bytes = buffer->buffer_size() * ByteSize(load->dtype.scalar);
+    return {load, rows, bytes > s.target().l2_bytes};
+  }
+  return {};
+}
 
 // Rows of tiles that may be packed together where no smaller number divides them.
 constexpr int64_t kLargestBlock = 32;
@@ -86,6 +128,9 @@ void TileCaches(Scheduler& s) {
       if (IsRegisterAxis(r->range_type()) && r->range_size() >= VectorLanes(s, reduce)) depth = 0;
     }
     if (!tiled || depth < 64) continue;
+    if (const LanesInPlace lanes = FindLanesInPlace(s, sets, reduce); lanes.load != nullptr) {
+      return ReuseInnermost(s, sets, lanes);
+    }
     // The output loop along which the lane operand is reused most often.
     const UOp* best = nullptr;
     for (const UOp* r : sets.Members(sets.Of(reduce.node))) {

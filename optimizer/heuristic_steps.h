@@ -46,6 +46,17 @@ double EstimateSeconds(const UOp* kernel);
 /// A kernel that takes less than this is done before a second thread has woken up.
 inline constexpr double kMinThreadedSeconds = 20e-6;
 
+/// An operand of a product whose lanes are read where they lie (optimizer/reads_in_place.h), after
+/// registers have their tile.
+struct LanesInPlace {
+  const UOp* load = nullptr;  ///< its INDEX; nullptr: there is none
+  const UOp* rows = nullptr;  ///< the loop over tiles that read it again
+  bool far = false;           ///< it is larger than the second-level cache
+};
+/// In heuristic_caches.cc.
+LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,
+                              const StatementAccesses& reduce);
+
 // The steps, in their order.
 
 /// Matrix instructions, if the kernel is a product that fits.

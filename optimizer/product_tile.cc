@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "optimizer/heuristic_steps.h"
+#include "optimizer/reads_in_place.h"
 #include "rewrite/kernel_flags.h"
 #include "rewrite/linear.h"
 
@@ -15,13 +16,16 @@ namespace {
 // Cycles for one element. An operand that is contiguous along another axis is packed by blocks,
 // which use each line of the cache that they read; any other one by elements from lines far apart.
 constexpr double kPackedElement = 1.0, kPackedScatteredElement = 8.0;
-constexpr double kPackedContiguousElement = 0.1;
+constexpr double kPackedContiguousElement = 0.1, kPackedFarElement = 0.6;
+// Reading lanes where they lie, beyond the second-level cache, for the first time: short pieces of
+// rows that are far apart. Divided by the registers that a piece fills.
+constexpr double kFarElementInPlace = 1.2;
 constexpr double kGatheredElement = 1.5;
 constexpr double kStoredApartElement = 0.5, kStoredTransposedElement = 0.25;
 // What loads cost beside multiply-adds that hide them: a tile with fewer of them is better. Those
-// of the lanes walk through a panel that the second-level cache may hold, those of the rows come
-// back to the same line.
-constexpr double kHiddenLoad = 0.1, kHiddenLaneLoad = 0.3;
+// of the lanes walk through a panel that the second-level cache may hold, or through one that is
+// not packed, from page to page; those of the rows come back to the same line.
+constexpr double kHiddenLoad = 0.1, kHiddenLaneLoad = 0.3, kHiddenFarLoad = 0.75;
 constexpr double kLoadsPerCycle = 2, kMultiplyAddsPerCycle = 2;
 constexpr int64_t kPageBytes = 2048, kLeastRun = 3;
 // Reading what does not stay in the second-level cache between tiles, beside multiply-adds.
@@ -32,8 +36,8 @@ constexpr double kRowApart = 0.5;  // cycles
 constexpr double kRowDistance = 0.003;
 // Masks at the ends, and code for them, are worth it for what they save beyond this.
 constexpr double kPadding = 1.02;
-// Independent sums that keep two units of four cycles' latency busy.
-constexpr double kLeastSums = 8;
+// Independent sums that keep two units of four cycles' latency busy, and some for what comes late.
+constexpr double kLeastSums = 10;
 
 int64_t RoundUp(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
@@ -97,9 +101,28 @@ Problem Describe(const Scheduler& s, const RangeSets& sets, const StatementAcces
   return p;
 }
 
+double BytesOf(const Operand& operand) {
+  const int64_t size = operand.index->src(0)->buffer_size();
+  return std::min(operand.elements, static_cast<double>(size)) *
+         ByteSize(operand.index->dtype.scalar);
+}
+
+bool IsFar(const Problem& p, const Operand& operand) {
+  return BytesOf(operand) > static_cast<double>(p.scheduler.target().l2_bytes);
+}
+
+// Whether the lanes of an operand are better read where it lies than packed.
+bool IsInPlace(const Problem& p, const ProductTile& tile, const Operand& operand) {
+  if (!operand.reused || operand.constant || tile.row_axis == nullptr) return false;
+  if (p.sets.Depends(operand.index, tile.row_axis)) return false;
+  if (PatternOf(p, operand, tile.lane_axis).contiguous == 0) return false;
+  const int64_t row_tiles = RoundUp(tile.row_axis->range_size(), tile.rows) / tile.rows;
+  return ReadsInPlace(p.scheduler.target(), p.reduce, operand.index, tile.lanes, row_tiles);
+}
+
 // Instructions that read the operands in one step of the reduction.
 struct StepLoads {
-  double rows = 0, lanes = 0;
+  double rows = 0, lanes = 0, far_in_place = 0;
 };
 StepLoads LoadsOfStep(const Problem& p, const ProductTile& tile, double vectors) {
   const auto rows = static_cast<double>(tile.rows);
@@ -112,7 +135,9 @@ StepLoads LoadsOfStep(const Problem& p, const ProductTile& tile, double vectors)
       continue;
     }
     const AccessPattern along = PatternOf(p, operand, tile.lane_axis);
-    if (along.contiguous > 0 || operand.reused) {
+    if (IsFar(p, operand) && IsInPlace(p, tile, operand)) {
+      loads.far_in_place += copies * vectors;
+    } else if (along.contiguous > 0 || operand.reused) {
       loads.lanes += copies * vectors;
       const bool masked =
           operand.index->source_count == 3 && p.sets.Depends(operand.index->src(2), tile.lane_axis);
@@ -148,12 +173,14 @@ double FarReads(const Problem& p, const ProductTile& tile, const Operand& operan
     walks |= PatternOf(p, operand, r).contiguous > 0;
   }
   if (!walks) return 0;
-  const int64_t size = operand.index->src(0)->buffer_size();
-  const double bytes =
-      std::min(operand.elements, static_cast<double>(size)) * ByteSize(operand.index->dtype.scalar);
-  if (bytes <= static_cast<double>(p.scheduler.target().l2_bytes)) return 0;
+  if (!IsFar(p, operand)) return 0;
   const int64_t passes = RoundUp(tile.lane_axis->range_size(), tile.lanes) / tile.lanes;
-  return bytes * static_cast<double>(passes) * kFarByte;
+  return BytesOf(operand) * static_cast<double>(passes) * kFarByte;
+}
+
+bool AnyInPlace(const Problem& p, const ProductTile& tile) {
+  return std::any_of(p.operands.begin(), p.operands.end(),
+                     [&](const Operand& operand) { return IsInPlace(p, tile, operand); });
 }
 
 double Estimate(const Problem& p, const ProductTile& tile) {
@@ -161,11 +188,12 @@ double Estimate(const Problem& p, const ProductTile& tile) {
       static_cast<double>(RoundUp(tile.lanes, p.vector)) / static_cast<double>(p.vector);
   const double sums = vectors * static_cast<double>(tile.rows);
   const StepLoads loads = LoadsOfStep(p, tile, vectors);
-  const double hidden = kHiddenLoad * loads.rows + kHiddenLaneLoad * loads.lanes;
-  const double step =
-      std::max({sums / kMultiplyAddsPerCycle, (loads.rows + loads.lanes) / kLoadsPerCycle,
-                kLeastSums / kMultiplyAddsPerCycle}) +
-      hidden / kLoadsPerCycle + WaitsOfStep(p, tile);
+  const double all_loads = loads.rows + loads.lanes + loads.far_in_place;
+  const double hidden = kHiddenLoad * loads.rows + kHiddenLaneLoad * loads.lanes +
+                        kHiddenFarLoad * loads.far_in_place;
+  const double step = std::max({sums / kMultiplyAddsPerCycle, all_loads / kLoadsPerCycle,
+                                kLeastSums / kMultiplyAddsPerCycle}) +
+                      hidden / kLoadsPerCycle + WaitsOfStep(p, tile);
   double tiles = p.outputs_volume;
   const auto pad = [&](const UOp* axis, int64_t amount) {
     const int64_t size = axis->range_size();
@@ -181,12 +209,18 @@ double Estimate(const Problem& p, const ProductTile& tile) {
       continue;
     }
     if (!operand.reused || operand.constant) continue;
+    const bool far = IsFar(p, operand);
+    if (IsInPlace(p, tile, operand)) {
+      cycles += operand.elements * (far ? kFarElementInPlace / vectors : kPackedContiguousElement);
+      continue;
+    }
     const bool apart = PatternOf(p, operand, tile.lane_axis).contiguous == 0;
     double packed = operand.contiguous ? kPackedElement : kPackedScatteredElement;
     if (p.group != nullptr && PatternOf(p, operand, p.group).contiguous > 0) {
       packed /= static_cast<double>(p.group->range_size());  // Whole groups move.
     }
-    cycles += operand.elements * (apart ? packed : kPackedContiguousElement);
+    if (!apart) packed = far ? kPackedFarElement : kPackedContiguousElement;
+    cycles += operand.elements * packed;
   }
   if (p.store != nullptr && !PatternAlong(*p.store, tile.lane_axis).store_contiguous) {
     // A tile whose rows are neighbours in memory is turned around in registers.
@@ -230,14 +264,17 @@ ProductTile ChooseProductTile(const Scheduler& s, const RangeSets& sets,
     for (int64_t lanes : {2 * p.vector, 4 * p.vector, p.vector, size}) {
       const bool whole = size <= p.vector || size == 2 * p.vector || size == 4 * p.vector;
       if (lanes == size ? !whole : lanes >= size + p.vector) continue;
-      if (lanes == 4 * p.vector && far_reads == 0) continue;  // It only saves those.
       // Matrix instructions fill whole registers.
       if (p.group != nullptr && lanes % p.vector != 0) continue;
-      consider({lane, lanes, nullptr, 1, 0});
+      // Four registers save reading far operands again, or short reads of rows far apart, and
+      // nothing else.
+      const bool wide = lanes == 4 * p.vector && far_reads == 0;
+      if (!wide) consider({lane, lanes, nullptr, 1, 0});
       for (const UOp* row : p.outputs) {
         if (row == lane) continue;
         for (int64_t rows = std::min(MostRows(p, lanes), row->range_size()); rows >= 2; --rows) {
-          consider({lane, lanes, row, rows, 0});
+          const ProductTile tile = {lane, lanes, row, rows, 0};
+          if (!wide || AnyInPlace(p, tile)) consider(tile);
         }
       }
     }

@@ -65,6 +65,14 @@ void Check(Contender& contender, const Workload& workload, const Buffers& buffer
   contender.timing.check = CheckOutput(workload, buffers, bare);
 }
 
+// Operands of fewer bytes stay in some cache between calls: memory does not bound them.
+constexpr double kCachedBytes = 32 << 20;
+
+bool IsBoundByFlops(const Workload& w, const Limits& limits) {
+  return w.is_dense() &&
+         (w.bytes <= kCachedBytes || w.flops / limits.flops >= w.bytes / limits.bytes);
+}
+
 }  // namespace
 
 void Limits::Measure(const Target& target, int threads) {
@@ -72,8 +80,9 @@ void Limits::Measure(const Target& target, int threads) {
   bytes = std::max(bytes, MeasureBandwidth(threads, target.l3_bytes));
 }
 
-absl::StatusOr<Row> MeasureRow(const Workload& workload, int threads,
-                               const std::vector<Peer>& peers, const SuiteOptions& options) {
+absl::StatusOr<Row> MeasureRow(const Workload& workload, int threads, const Target& target,
+                               const Limits& best, const std::vector<Peer>& peers,
+                               const SuiteOptions& options) {
   absl::StatusOr<Program> program = MakeProgram(workload, workload.always_packed);
   if (!program.ok()) return program.status();
   ProgramInput input;
@@ -122,16 +131,25 @@ absl::StatusOr<Row> MeasureRow(const Workload& workload, int threads,
     }
   }
 
+  Row row{.workload = workload,
+          .threads = threads,
+          .timings = {},
+          .kernels = static_cast<int>(program->kernels.size()),
+          .bound_by_flops = IsBoundByFlops(workload, best)};
+  row.best_limit = row.bound_by_flops ? best.flops : best.bytes;
+  const std::vector<LimitRun> limits = row.bound_by_flops
+                                           ? std::vector{MultiplyAddRun(kF32Type, threads)}
+                                           : StreamRuns(threads, target.l3_bytes);
   std::vector<std::function<void()>> calls;
+  for (const LimitRun& limit : limits) calls.push_back(limit.call);
   for (const Contender& c : contenders) {
     if (c.timing.ok()) calls.push_back(c.call);
   }
   const std::vector<std::vector<double>> samples = TimeInterleaved(calls, threads, options.seconds);
-  Row row{.workload = workload,
-          .threads = threads,
-          .timings = {},
-          .kernels = static_cast<int>(program->kernels.size())};
   size_t timed = 0;
+  for (const LimitRun& limit : limits) {
+    row.limit = std::max(row.limit, limit.amount / Quantile(samples[timed++], 0.5));
+  }
   for (Contender& c : contenders) {
     if (c.timing.ok()) {
       c.timing.median = Quantile(samples[timed], 0.5);

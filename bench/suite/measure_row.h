@@ -16,11 +16,12 @@ struct SuiteOptions {
   double seconds = 0.4;  ///< of samples for each candidate
 };
 
-/// The highest that this process has measured.
+/// Of the machine, as this process measured them; 0 if it did not.
 struct Limits {
   double flops = 0;  ///< f32 multiply-adds, counted as two
   double bytes = 0;
 
+  /// Raises them to what they are now, if that is more.
   void Measure(const Target& target, int threads);
 };
 
@@ -42,11 +43,16 @@ struct Row {
   int threads = 1;
   std::vector<Timing> timings;  ///< Quern's first
   int kernels = 0;              ///< into which Quern divided the program
+  bool bound_by_flops = true;   ///< else by memory
+  double limit = 0;             ///< of those: the median rate in turns with the candidates
+  double best_limit = 0;        ///< the highest rate of the process
 };
 
-/// Prepares, checks and times Quern and all peers that have the operation.
-absl::StatusOr<Row> MeasureRow(const Workload& workload, int threads,
-                               const std::vector<Peer>& peers, const SuiteOptions& options);
+/// Prepares, checks and times Quern, all peers that have the operation, and the limit of the
+/// machine that `best`, the highest rates so far, say is the one that matters.
+absl::StatusOr<Row> MeasureRow(const Workload& workload, int threads, const Target& target,
+                               const Limits& best, const std::vector<Peer>& peers,
+                               const SuiteOptions& options);
 
 }  // namespace quern
 

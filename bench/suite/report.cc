@@ -8,25 +8,12 @@
 namespace quern {
 namespace {
 
-// Operands of fewer bytes stay in some cache between calls: memory does not bound them.
-constexpr double kCachedBytes = 32 << 20;
-
-// What limits a workload, and how close to it a time comes.
-struct Bound {
-  bool flops = true;
-  double rate = 0;      ///< of a second
-  double fraction = 0;  ///< of the limit
-};
-
-Bound BoundOf(const Workload& w, const Limits& limits, double seconds) {
-  Bound bound;
-  bound.flops =
-      w.is_dense() && (w.bytes <= kCachedBytes || w.flops / limits.flops >= w.bytes / limits.bytes);
-  if (seconds <= 0) return bound;
-  bound.rate = (bound.flops ? w.flops : w.bytes) / seconds;
-  bound.fraction = bound.rate / (bound.flops ? limits.flops : limits.bytes);
-  return bound;
+// Of what bounds the row, in a second.
+double RateOf(const Row& row, double seconds) {
+  return (row.bound_by_flops ? row.workload.flops : row.workload.bytes) / seconds;
 }
+
+double ShareOf(double rate, double limit) { return limit > 0 ? rate / limit : 0; }
 
 const Timing* BestPeer(const Row& row, Footing footing) {
   const Timing* best = nullptr;
@@ -62,7 +49,7 @@ void PrintHeader() {
               "median", "spread", "rate", "bound", "best peer", "ratio");
 }
 
-void PrintRow(const Row& row, const Limits& limits) {
+void PrintRow(const Row& row) {
   const Workload& w = row.workload;
   for (const Timing& t : row.timings) {
     if (t.is_peer) continue;
@@ -73,11 +60,11 @@ void PrintRow(const Row& row, const Limits& limits) {
       continue;
     }
     const Timing* peer = BestPeer(row, t.footing);
-    const Bound bound = BoundOf(w, limits, t.median);
+    const double rate = RateOf(row, t.median);
     std::printf("%-34s %2d %-14s %12s %6.1f%% %8.1f %-6s %6.1f%% %-13s", w.name.c_str(),
                 row.threads, name.c_str(), ReadableTime(t.median).c_str(),
-                (t.high - t.low) / t.median * 100, bound.rate * 1e-9, bound.flops ? "GFLOP" : "GB",
-                bound.fraction * 100, peer == nullptr ? "none" : peer->name.c_str());
+                (t.high - t.low) / t.median * 100, rate * 1e-9, row.bound_by_flops ? "GFLOP" : "GB",
+                ShareOf(rate, row.limit) * 100, peer == nullptr ? "none" : peer->name.c_str());
     if (peer != nullptr) std::printf(" %6.3f", peer->median / t.median);
     for (const OtherFooting& other : kOtherFootings) {
       if (t.footing != Footing::kPlain) continue;
@@ -94,14 +81,14 @@ void PrintRow(const Row& row, const Limits& limits) {
       continue;
     }
     char rate[32];
-    std::snprintf(rate, sizeof rate, " %.1f", BoundOf(w, limits, t.median).rate * 1e-9);
+    std::snprintf(rate, sizeof rate, " %.1f", RateOf(row, t.median) * 1e-9);
     Append(peers, "  ", t.name, rate);
   }
   if (!peers.empty()) std::printf("    %s\n", peers.c_str());
   std::fflush(stdout);
 }
 
-void AppendJson(const Row& row, const Limits& limits, nlohmann::json& rows) {
+void AppendJson(const Row& row, nlohmann::json& rows) {
   const Workload& w = row.workload;
   nlohmann::json peers = nlohmann::json::object();
   for (const Timing& t : row.timings) {
@@ -111,7 +98,7 @@ void AppendJson(const Row& row, const Limits& limits, nlohmann::json& rows) {
   for (const Timing& t : row.timings) {
     if (t.is_peer) continue;
     const Timing* peer = BestPeer(row, t.footing);
-    const Bound bound = BoundOf(w, limits, t.median);
+    const double rate = t.ok() ? RateOf(row, t.median) : 0;
     nlohmann::json object = {
         {"workload", w.name},
         {"dtype", w.dtype},
@@ -120,9 +107,10 @@ void AppendJson(const Row& row, const Limits& limits, nlohmann::json& rows) {
         {"seconds_median", t.median},
         {"seconds_low", t.low},
         {"seconds_high", t.high},
-        {"rate", bound.rate},
-        {"bound", bound.flops ? "flops" : "bytes"},
-        {"bound_fraction", bound.fraction},
+        {"rate", rate},
+        {"bound", row.bound_by_flops ? "flops" : "bytes"},
+        {"bound_fraction", ShareOf(rate, row.limit)},
+        {"best_bound_fraction", ShareOf(rate, row.best_limit)},
         {"best_peer", nullptr},
         {"peer_seconds", nullptr},
         {"ratio_to_best_peer", nullptr},

@@ -9,9 +9,9 @@ namespace quern {
 
 void PrintHeader();
 /// One line for each of Quern's variants and one that has all peers.
-void PrintRow(const Row& row, const Limits& limits);
+void PrintRow(const Row& row);
 /// Appends one object for each of Quern's variants to an array.
-void AppendJson(const Row& row, const Limits& limits, nlohmann::json& rows);
+void AppendJson(const Row& row, nlohmann::json& rows);
 
 }  // namespace quern
 

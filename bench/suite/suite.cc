@@ -19,6 +19,7 @@ struct CommandLine {
   std::string filter;
   std::vector<int> threads;
   std::string json;
+  bool list = false;
   SuiteOptions options;
 };
 
@@ -50,6 +51,19 @@ bool WriteJson(const std::string& file, const Target& target, const std::vector<
   return static_cast<bool>(stream);
 }
 
+// How to run a row by hand.
+void ListWorkloads(const std::string& filter) {
+  for (const Workload& w : SuiteWorkloads()) {
+    if (w.name.find(filter) == std::string::npos) continue;
+    std::printf("%s\n  quern run '%s' --size %s", w.name.c_str(), w.formula.c_str(),
+                w.sizes.c_str());
+    for (const std::string& shape : w.shapes) std::printf(" --shape %s", shape.c_str());
+    if (!w.dtypes.empty()) std::printf(" --dtype %s", w.dtypes.c_str());
+    if (!w.weights.empty()) std::printf(" --constant %s", w.weights.c_str());
+    std::printf("\n");
+  }
+}
+
 int RunSuite(const CommandLine& command) {
   const Target target = DetectCpu();
   std::printf("%s, %d cores\n", target.name.c_str(), target.cores);
@@ -71,15 +85,16 @@ int RunSuite(const CommandLine& command) {
       // Again beside each row: a shared machine has hours in which its limits are lower, and only
       // the best says what it can do.
       limits[threads].Measure(target, threads);
-      absl::StatusOr<Row> row = MeasureRow(workload, threads, peers, command.options);
+      absl::StatusOr<Row> row =
+          MeasureRow(workload, threads, target, limits[threads], peers, command.options);
       if (!row.ok()) {
         std::printf("%s: %s\n", workload.name.c_str(), row.status().ToString().c_str());
         right = false;
         continue;
       }
       for (const Timing& t : row->timings) right = right && (t.is_peer || t.ok());
-      PrintRow(*row, limits[threads]);
-      AppendJson(*row, limits[threads], rows);
+      PrintRow(*row);
+      AppendJson(*row, rows);
       // After each row, so that a run that is ended early leaves what it has.
       if (!command.json.empty() && !WriteJson(command.json, target, peers, limits, rows)) {
         std::fprintf(stderr, "bench_suite: cannot write %s\n", command.json.c_str());
@@ -104,7 +119,12 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", command.options.seconds, "Of samples for each candidate of a row")
       ->check(CLI::PositiveNumber);
   app.add_flag("--tuned", command.options.tuned, "Also search, with the cache of results on");
+  app.add_flag("--list", command.list, "Print the formulas of the rows, and run nothing");
   CLI11_PARSE(app, argc, argv);
+  if (command.list) {
+    quern::ListWorkloads(command.filter);
+    return 0;
+  }
   if (command.threads.empty()) command.threads = {1, quern::DetectCpu().cores};
   return quern::RunSuite(command);
 }

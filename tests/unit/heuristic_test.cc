@@ -216,6 +216,45 @@ TEST(HeuristicTest, SmallProductsAreNotPacked) {
   EXPECT_GT(LargestAxis(turned, Avx512Target(1), AxisType::kLocal), 0);
 }
 
+// The lanes of a product, where they lie or packed.
+constexpr const char* kPixels = "Y[o,p] = sum[c](W[o,c]*X[c,p])";
+
+TEST(HeuristicTest, LanesThatFewTilesReadAgainStayWhereTheyLie) {
+  const FormulaKernel k = KernelOf(kPixels, "o=64,p=3136,c=192");
+  const Target target = Avx512Target(1);
+  EXPECT_EQ(LargestAxis(k, target, AxisType::kLocal), 0);
+  // The tiles of rows read the same lanes one after the other.
+  EXPECT_THAT(Choose(k, target), Contains(Action{ActionKind::kSwap, 0, 1}));
+}
+
+TEST(HeuristicTest, LanesThatManyTilesReadAgainArePacked) {
+  const FormulaKernel k = KernelOf(kPixels, "o=1024,p=3136,c=192");
+  EXPECT_GT(LargestAxis(k, Avx512Target(1), AxisType::kLocal), 0);
+}
+
+TEST(HeuristicTest, LanesOfMoreRowsThanTheCacheHoldsArePacked) {
+  const FormulaKernel k = KernelOf(kPixels, "o=64,p=3136,c=4096");
+  EXPECT_GT(LargestAxis(k, Avx512Target(1), AxisType::kLocal), 0);
+}
+
+// 512 rows of 16 KiB share 16 places in each way of a cache whose ways are 256 KiB.
+TEST(HeuristicTest, LanesOfRowsThatShareTheirPlacesInTheCacheArePacked) {
+  Target target = Avx512Target(1);
+  target.l2_bytes = 4 << 20;
+  EXPECT_GT(LargestAxis(KernelOf(kPixels, "o=64,p=4096,c=512"), target, AxisType::kLocal), 0);
+  EXPECT_EQ(LargestAxis(KernelOf(kPixels, "o=64,p=4160,c=512"), target, AxisType::kLocal), 0);
+}
+
+TEST(HeuristicTest, LanesOfAConstantArePackedAhead) {
+  NotationOptions options;
+  QUERN_CHECK(ParseSizes("o=64,p=3136,c=192", options).ok());
+  options.constants = {"X"};
+  const absl::StatusOr<Program> program = ParseNotation(kPixels, options);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const FormulaKernel constant = {program->graph, program->kernels.at(0).sink};
+  EXPECT_GT(LargestAxis(constant, Avx512Target(1), AxisType::kLocal), 0);
+}
+
 TEST(HeuristicTest, ElementwiseKernelsGetVectors) {
   FormulaKernel k = KernelOf(kElementwise, "i=1048576");
   for (const Target& target : {Avx512Target(), Avx2Target(), SseTarget()}) {

@@ -1,0 +1,57 @@
+#include "codegen/expand.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "codegen/lower.h"
+#include "optimizer/scheduler.h"
+#include "rewrite/build.h"
+#include "tests/unit/formula_kernel.h"
+#include "tests/unit/handmade_targets.h"
+
+namespace quern {
+namespace {
+
+using ::testing::ElementsAre;
+
+// The accumulators that a lowered kernel's loop over the reduced axis adds to, in order.
+std::vector<int64_t> AddedTo(std::string_view actions) {
+  const FormulaKernel k = KernelOf("C[i,j] = sum[k](A[i,k]*B[k,j])", "i=6,j=32,k=64");
+  const Target target = Avx512Target(1);
+  Scheduler scheduler(*k.graph, k.sink, target);
+  const absl::StatusOr<std::vector<Action>> parsed = ParseActions(actions);
+  QUERN_CHECK(parsed.ok());
+  const absl::Status applied = scheduler.ApplyAll(*parsed);
+  QUERN_CHECK_MSG(applied.ok(), std::string(applied.message()).c_str());
+  const absl::StatusOr<LoweredKernel> lowered =
+      Lower(*k.graph, scheduler.kernel(), target, PassOptions());
+  QUERN_CHECK_MSG(lowered.ok(), std::string(lowered.status().message()).c_str());
+  std::vector<int64_t> places;
+  for (const UOp* u : Toposort(lowered->sink)) {
+    if (u->op != Op::kLoop || u->src(0)->range_type() != AxisType::kReduce) continue;
+    std::vector<const UOp*> stores(u->src().begin() + 1, u->src().end());
+    while (stores.size() == 1 && stores[0]->op == Op::kBlock) {
+      const UOp* block = stores[0];
+      stores.assign(block->src().begin(), block->src().end());
+    }
+    for (const UOp* store : stores) {
+      const UOp* offset = store->src(0)->src(1);
+      while (offset->op != Op::kConst) offset = offset->src(0);  // The place of the first lane.
+      places.push_back(offset->arg.a);
+    }
+  }
+  return places;
+}
+
+TEST(ExpandTest, EachAccumulatorOnceAStep) {
+  EXPECT_THAT(AddedTo("UPCAST(1,16) UPCAST(0,3)"), ElementsAre(0, 16, 32));
+}
+
+// The steps of an unrolled loop come one after the other, each for all accumulators: no two
+// neighbours wait for each other.
+TEST(ExpandTest, UnrolledStepsGoAroundTheAccumulators) {
+  EXPECT_THAT(AddedTo("UPCAST(1,16) UPCAST(0,3) UNROLL(0,2)"), ElementsAre(0, 16, 32, 0, 16, 32));
+}
+
+}  // namespace
+}  // namespace quern
