@@ -17,6 +17,7 @@
 #include "codegen/emit_matrix.h"
 #include "codegen/emit_memory.h"
 #include "codegen/emit_prefix.h"
+#include "codegen/emit_tile.h"
 #include "codegen/stream_stores.h"
 #include "codegen/written_memory.h"
 #include "rewrite/bounds.h"
@@ -340,6 +341,8 @@ class PhaseEmitter {
         QUERN_CHECK_MSG(u->arg.a == 0, "blocks of groups are never one value");
         return EmitInterleave(b_, parts);
       }
+      case Op::kTile:
+        return EmitTile(b_, u, Get(u->src(0)), Get(u->src(1)), Get(u->src(2)));
       case Op::kMatrix:
         return EmitMatrix(b_, u, Get(u->src(0)), Get(u->src(1)), Get(u->src(2)));
       case Op::kLoad: {

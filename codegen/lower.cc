@@ -7,6 +7,7 @@
 #include "codegen/decompose_math.h"
 #include "codegen/expand.h"
 #include "codegen/linearize.h"
+#include "codegen/matrix_tiles.h"
 #include "codegen/prefetch.h"
 #include "codegen/prefetch_rows.h"
 #include "codegen/prefix_totals.h"
@@ -28,7 +29,7 @@ namespace {
 
 using Form = Pass::Form;
 
-constexpr std::array<Pass, 17> kPasses = {{
+constexpr std::array<Pass, 18> kPasses = {{
     {"simplify", "apply the rule tables to the scheduled kernel",
      [](PassContext& c, const UOp* s) { return Simplify(c.graph, s, c.simplify); }, Form::kKernel},
     {"stage", "copy operands that a LOCAL tile reuses into fast memory",
@@ -67,6 +68,9 @@ constexpr std::array<Pass, 17> kPasses = {{
      [](PassContext& c, const UOp* s) { return Expand(c.graph, s); }, Form::kStatements},
     {"prefix-totals", "read the total of a vector off its prefix",
      [](PassContext& c, const UOp* s) { return SharePrefixTotals(c.graph, s); }, Form::kStatements},
+    {"matrix-tiles", "multiply blocks of rows by instructions on tiles",
+     [](PassContext& c, const UOp* s) { return UseMatrixTiles(c.graph, s, c.target); },
+     Form::kStatements},
     {"transpose-stores", "turn tiles around that are stored across their lanes",
      [](PassContext& c, const UOp* s) { return TransposeStores(c.graph, s); }, Form::kStatements},
     {"prefetch", "fetch packed operands ahead of their use",

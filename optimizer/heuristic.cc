@@ -30,6 +30,7 @@ void SplitForThreads(Scheduler& s) {
 }  // namespace
 
 void UseMatrixInstructions(Scheduler& s) {
+  if (TileMatrixInstructions(s)) return;
   // VDPBF16PS runs at half the speed of f32 products on Intel's cores and at twice on AMD's: see
   // docs/decisions.md. The search may still choose it.
   const bool slow_bf16 = s.target().llvm_cpu.rfind("znver", 0) != 0;

@@ -161,6 +161,8 @@ ExpressionPiece OperationPiece(const UOp* u, std::span<const ExpressionPiece> s)
       return Call(Concat("lanes_", ScanName(u)), s);
     case Op::kInterleave:
       return Call(u->arg.a == 0 ? "interleave" : Concat("interleave", u->arg.a), s);
+    case Op::kTile:
+      return Call(Concat("tile", u->arg.a), s);
     case Op::kMatrix:
       return Call(Concat("matrix", u->arg.a), s);
     case Op::kMulAdd:

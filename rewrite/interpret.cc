@@ -165,6 +165,30 @@ class Machine {
     }
   }
 
+  // c + a·b, the rows of `a` in groups of 32 bits, of which `b` has one for each column.
+  void Tile(const InterpreterStep& in, Scalar* result) {
+    const ScalarType type = in.node->dtype.scalar;
+    const DType a = in.node->src(1)->dtype;
+    const DType b = in.node->src(2)->dtype;
+    const auto rows = static_cast<int>(in.node->arg.b);
+    const int columns = in.lanes / rows;
+    const int depth = a.lanes / rows;
+    const int group = 4 / ByteSize(a.scalar);
+    for (int lane = 0; lane < in.lanes; ++lane) {
+      Scalar sum = cells_[in.sources[0] + lane];
+      for (int k = 0; k < depth; ++k) {
+        const int at_b = ((k / group) * columns + lane % columns) * group + k % group;
+        const Scalar x = cells_[in.sources[1] + lane / columns * depth + k];
+        const Scalar y = cells_[in.sources[2] + at_b];
+        const Scalar factors[2] = {Evaluate(Op::kCast, a.scalar, type, &x, &overflow_),
+                                   Evaluate(Op::kCast, b.scalar, type, &y, &overflow_)};
+        const Scalar terms[2] = {sum, Evaluate(Op::kMul, type, type, factors, &overflow_)};
+        sum = Evaluate(Op::kAdd, type, type, terms, &overflow_);
+      }
+      result[lane] = sum;
+    }
+  }
+
   void Step(const InterpreterStep& in) {
     const ScalarType type = in.node->dtype.scalar;
     Scalar* result = &cells_[in.result];
@@ -195,6 +219,9 @@ class Machine {
         break;
       case Code::kMatrix:
         Matrix(in, result);
+        break;
+      case Code::kTile:
+        Tile(in, result);
         break;
       case Code::kHorizontal: {
         // Neighbours are combined: lane i is made of the lanes from i·group on.

@@ -290,6 +290,7 @@ class Compiler {
                 : u->op == Op::kScan       ? Code::kScan
                 : u->op == Op::kPrefix     ? Code::kPrefix
                 : u->op == Op::kMatrix     ? Code::kMatrix
+                : u->op == Op::kTile       ? Code::kTile
                                            : Code::kElementwise;
       in.node = u;
       in.lanes = u->dtype.lanes;

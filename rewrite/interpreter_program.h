@@ -24,6 +24,7 @@ struct InterpreterStep {
     kPrefix,
     kInterleave,  ///< one of the sources, number `amount`, into every n-th lane of the result
     kMatrix,
+    kTile,
     kLoad,        ///< sources: offset, gate; from `buffer`
     kStore,       ///< sources: offset, gate, value; to `buffer`
     kLoop,        ///< `amount` is the size; the body follows, `jump` instructions long

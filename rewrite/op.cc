@@ -37,9 +37,10 @@ constexpr std::array<OpInfo, kOpCount> kOps = {{
     {"cast", 1, 1, yes, no, no, no},         {"bitcast", 1, 1, yes, no, no, no},
     {"broadcast", 1, 1, no, no, no, no},     {"horizontal", 1, 1, no, no, no, no},
     {"prefix", 1, 1, no, no, no, no},        {"extract", 1, 1, no, no, no, no},
-    {"interleave", 1, kAny, no, no, no, no}, {"matrix", 3, 3, no, no, no, no},
-    {"loop", 2, kAny, no, no, no, yes},      {"block", 0, kAny, no, no, no, yes},
-    {"phase", 0, kAny, no, no, no, yes},     {"sink", 0, kAny, no, no, no, yes},
+    {"interleave", 1, kAny, no, no, no, no}, {"tile", 3, 3, no, no, no, no},
+    {"matrix", 3, 3, no, no, no, no},        {"loop", 2, kAny, no, no, no, yes},
+    {"block", 0, kAny, no, no, no, yes},     {"phase", 0, kAny, no, no, no, yes},
+    {"sink", 0, kAny, no, no, no, yes},
 }};
 
 constexpr std::array<std::string_view, kAxisTypeCount> kAxisTypes = {

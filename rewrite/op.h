@@ -68,6 +68,7 @@ enum class Op : uint8_t {
   kPrefix,      ///< (vector): each lane combined with those before it; arg: Op, flags of a scan
   kExtract,     ///< (vector): its lanes from arg.a on, as many as the result has
   kInterleave,  ///< (vector…): lane 0 of each, then lane 1 of each, …; arg.a: groups of so many
+  kTile,        ///< (accumulator, a, b): matrices of arg.b rows; arg.a: instruction
   kMatrix,      ///< (accumulator, a, b): lane l gains Σ_i a[l·g+i]·b[l·g+i]; arg.a: instruction
   // Statements (dtype void).
   kLoop,   ///< (range, statement…): the statements for each value of the range

@@ -42,6 +42,8 @@ ArgNames NamesOf(Op op) {
       return {"prefetch", ""};
     case Op::kInterleave:
       return {"group", ""};
+    case Op::kTile:
+      return {"number", "rows", Spelling::kInteger, true};
     case Op::kMatrix:
       return {"number", "", Spelling::kInteger, true};
     default:

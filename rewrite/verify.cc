@@ -124,6 +124,7 @@ absl::Status VerifyKernelNode(const UOp* u, const RangeSets& sets) {
     case Op::kExtract:
     case Op::kInterleave:
     case Op::kMatrix:
+    case Op::kTile:
     case Op::kLoop:
     case Op::kBlock:
     case Op::kScratch:

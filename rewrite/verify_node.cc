@@ -214,6 +214,17 @@ absl::Status VerifyElementwise(const Node& n) {
 
 absl::Status VerifyVector(const Node& n) {
   const DType from = n.source(0);
+  if (n.op == Op::kTile) {
+    const int64_t rows = n.arg.b;
+    if (n.dtype != from) return Fail(n, "the type is not that of the accumulator");
+    if (rows < 1 || n.dtype.lanes % rows != 0 || n.source(1).lanes % rows != 0 ||
+        n.source(2).lanes != n.source(1).lanes / rows * (n.dtype.lanes / rows)) {
+      return Fail(n, Concat("the matrices do not fit for ", rows, " rows"));
+    }
+    const int bytes = ByteSize(n.source(1).scalar);
+    return bytes >= 1 && bytes <= 4 ? absl::OkStatus()
+                                    : Fail(n, "the factors do not fill groups of 32 bits");
+  }
   if (n.op == Op::kMatrix) {
     return n.dtype == from ? absl::OkStatus() : Fail(n, "the type is not that of the accumulator");
   }
@@ -302,6 +313,7 @@ absl::Status VerifyNode(Op op, DType dtype, std::span<const UOp* const> sources,
     case Op::kExtract:
     case Op::kInterleave:
     case Op::kMatrix:
+    case Op::kTile:
       return VerifyVector(n);
     case Op::kLoop:
     case Op::kBlock:
