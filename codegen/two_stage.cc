@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "codegen/lowered_kernel.h"
+#include "codegen/row_major.h"
 #include "rewrite/build.h"
 #include "rewrite/range_sets.h"
 #include "rewrite/scan.h"
@@ -54,6 +56,38 @@ int NextAxis(const RangeSets& sets) {
   return sets.ranges().empty() ? 0 : sets.ranges().back()->range_axis() + 1;
 }
 
+// One of two scans that run through a loop in both directions; nullptr if there are none.
+const UOp* FindOpposed(const UOp* sink) {
+  absl::flat_hash_map<const UOp*, const UOp*> first;
+  for (const UOp* scan : Toposort(sink)) {
+    if (scan->op != Op::kScan) continue;
+    for (const UOp* r : scan->src().subspan(1)) {
+      if (IsRegisterAxis(r->range_type())) continue;
+      const UOp* other = first.try_emplace(r, scan).first->second;
+      // The inner one, if one is part of the other.
+      if ((other->arg.b & kScanReverse) != (scan->arg.b & kScanReverse)) return other;
+    }
+  }
+  return nullptr;
+}
+
+// A place in a temporary for each combination of `dimensions`, the last one fastest.
+const UOp* TemporaryPlace(UOpGraph& g, DType dtype, int64_t slot,
+                          const std::vector<const UOp*>& dimensions) {
+  int64_t elements = 1;
+  for (const UOp* r : dimensions) elements *= r->range_size();
+  return Index(g, Param(g, dtype, slot, elements), RowMajorOffset(g, dimensions));
+}
+
+// The same loops where what they compute is stored.
+std::vector<const UOp*> AsOutputs(UOpGraph& g, const std::vector<const UOp*>& dimensions) {
+  std::vector<const UOp*> outputs;
+  for (const UOp* r : dimensions) {
+    outputs.push_back(Range(g, r->range_size(), r->range_axis(), AsOutput(r->range_type())));
+  }
+  return outputs;
+}
+
 }  // namespace
 
 const UOp* SplitPhases(UOpGraph& graph, const UOp* sink) {
@@ -74,22 +108,12 @@ const UOp* SplitPhases(UOpGraph& graph, const UOp* sink) {
         const std::span<const UOp* const> own = reduce->src().subspan(1);
         if (std::find(own.begin(), own.end(), r) == own.end()) dimensions.push_back(r);
       }
-      int64_t elements = 1;
-      const UOp* offset = IndexConst(graph, 0);
-      for (size_t i = dimensions.size(); i-- > 0;) {
-        offset = Add(graph, Mul(graph, dimensions[i], IndexConst(graph, elements)), offset);
-        elements *= dimensions[i]->range_size();
-      }
-      const UOp* partial = Index(graph, Param(graph, reduce->dtype, slot++, elements), offset);
+      const UOp* partial = TemporaryPlace(graph, reduce->dtype, slot++, dimensions);
       const std::vector<const UOp*> block = reduce->op == Op::kScan ? AsReduced(graph, rest) : rest;
       const UOp* value = Substitute(graph, reduce->src(0), rest, block);
       if (!block.empty()) value = Reduce(graph, reduce->reduce_op(), value, block);
-      std::vector<const UOp*> outputs;
-      for (const UOp* r : dimensions) {
-        outputs.push_back(
-            Range(graph, r->range_size(), r->range_axis(), AsOutput(r->range_type())));
-      }
-      const UOp* store = Substitute(graph, Store(graph, partial, value), dimensions, outputs);
+      const UOp* store =
+          Substitute(graph, Store(graph, partial, value), dimensions, AsOutputs(graph, dimensions));
       phases.push_back(Sink(graph, {{store}}));
       const UOp* again = Range(graph, threads->range_size(), NextAxis(sets), AxisType::kReduce);
       const UOp* load = Substitute(graph, Load(graph, partial), {{threads}}, {{again}});
@@ -100,6 +124,15 @@ const UOp* SplitPhases(UOpGraph& graph, const UOp* sink) {
       changed = true;
       break;
     }
+  }
+  while (const UOp* scan = FindOpposed(sink)) {
+    const RangeSets sets(sink);
+    const std::vector<const UOp*> dimensions = sets.Members(sets.Of(scan));
+    const UOp* place = TemporaryPlace(graph, scan->dtype, slot++, dimensions);
+    const UOp* store =
+        Substitute(graph, Store(graph, place, scan), dimensions, AsOutputs(graph, dimensions));
+    phases.push_back(Sink(graph, {{store}}));
+    sink = Substitute(graph, sink, {{scan}}, {{Load(graph, place)}});
   }
   phases.push_back(sink);
   return Sink(graph, phases);

@@ -107,15 +107,12 @@ std::optional<Masked> Unmask(UOpGraph& g, Op op, const UOp* value, const UOp* re
 }
 
 // The SCAN that a REDUCE is; nullptr if it is none.
-const UOp* AsScan(UOpGraph& g, const UOp* reduce,
-                  const absl::flat_hash_map<const UOp*, int64_t>& directions) {
+const UOp* AsScan(UOpGraph& g, const UOp* reduce) {
   const Op op = reduce->reduce_op();
   if (!IsFloat(reduce->dtype) && !IsInteger(reduce->dtype)) return nullptr;
   for (const UOp* reduced : reduce->src().subspan(1)) {
     const std::optional<Masked> masked = Unmask(g, op, reduce->src(0), reduced);
     if (!masked.has_value() || Uses(masked->value, masked->mask.output)) continue;
-    const auto found = directions.find(masked->mask.output);
-    if (found != directions.end() && found->second != (masked->mask.flags & kScanReverse)) continue;
     const UOp* value = Substitute(g, masked->value, {{reduced}}, {{masked->mask.output}});
     std::vector<const UOp*> others(reduce->src().begin() + 1, reduce->src().end());
     std::erase(others, reduced);
@@ -149,14 +146,9 @@ const UOp* RecognizeScans(UOpGraph& graph, const UOp* sink) {
   for (bool changed = true; changed;) {
     changed = false;
     const std::vector<const UOp*> order = Toposort(sink);
-    absl::flat_hash_map<const UOp*, int64_t> directions;
-    for (const UOp* u : order) {
-      if (u->op != Op::kScan) continue;
-      for (const UOp* r : u->src().subspan(1)) directions[r] = u->arg.b & kScanReverse;
-    }
     for (size_t i = order.size(); i-- > 0 && !changed;) {
       if (order[i]->op != Op::kReduce) continue;
-      const UOp* scan = AsScan(graph, order[i], directions);
+      const UOp* scan = AsScan(graph, order[i]);
       if (scan == nullptr) continue;
       sink = Substitute(graph, sink, {{order[i]}}, {{scan}});
       changed = true;
@@ -203,11 +195,11 @@ const UOp* ScansAsReductions(UOpGraph& graph, const UOp* sink) {
 }
 
 std::vector<const UOp*> SlowestFirst(const UOp* place) {
-  LinearForm form = ToLinear(place);
-  std::stable_sort(form.terms.begin(), form.terms.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  std::vector<const UOp*> ranges;
-  for (const auto& [term, coefficient] : form.terms) ranges.push_back(term);
+  if (place->op == Op::kRange) return {place};
+  // Not by coefficients: that of an empty inner range is 0.
+  QUERN_CHECK(place->op == Op::kAdd && place->src(0)->op == Op::kMul);
+  std::vector<const UOp*> ranges = SlowestFirst(place->src(0)->src(0));
+  for (const UOp* r : SlowestFirst(place->src(1))) ranges.push_back(r);
   return ranges;
 }
 

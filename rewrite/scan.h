@@ -24,8 +24,7 @@ const UOp* Scan(UOpGraph& g, Op op, int64_t flags, const UOp* value,
 ///  - the mask is j <= i, j < i, j >= i or j > i, in whatever spelling, and i is an output loop;
 ///  - both loops have one size;
 ///  - where the mask is false the value is the identity of the reduction;
-///  - without the mask the value does not depend on i;
-///  - no other SCAN along i runs in the other direction.
+///  - without the mask the value does not depend on i.
 const UOp* RecognizeScans(UOpGraph& graph, const UOp* sink);
 
 /// The definition of a SCAN: each one as the REDUCE, over ranges of its own, of its value where the

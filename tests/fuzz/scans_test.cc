@@ -22,8 +22,8 @@ class ScanGenerator {
   ScanGenerator(UOpGraph& g, Random& random) : g_(g), random_(random) {}
 
   RandomKernel Make() {
-    static const std::vector<int64_t> kSizes = {1,  2,  3,  4,  5,  7,  8, 13,
-                                                16, 24, 31, 32, 48, 61, 64};
+    static const std::vector<int64_t> kSizes = {0,  1,  2,  3,  4,  5,  7,  8,
+                                                13, 16, 24, 31, 32, 48, 61, 64};
     static const std::vector<ScalarType> kTypes = {
         ScalarType::kF32, ScalarType::kF32, ScalarType::kF64, ScalarType::kI32,
         ScalarType::kI64, ScalarType::kU32, ScalarType::kI16, ScalarType::kBF16};
@@ -44,7 +44,10 @@ class ScanGenerator {
       if (r != place_ && random_.Chance(80)) others_.push_back(r);
     }
     const UOp* value = Scanned(place_, random_.Chance(15) ? 1 : 0);
-    if (random_.Chance(25)) value = Binary(g_, Op::kMax, value, Scanned(place_, 0));
+    if (random_.Chance(25)) {
+      if (random_.Chance(50)) reverse_ = !reverse_;
+      value = Binary(g_, Op::kMax, value, Scanned(place_, random_.Chance(15) ? 1 : 0));
+    }
     if (random_.Chance(20)) value = Binary(g_, Op::kMax, value, Total());
     int64_t elements = 0;
     const UOp* at = Place(output, &elements);
@@ -113,7 +116,10 @@ class ScanGenerator {
       closed.push_back(Range(g_, random_.Between(1, 5), next_axis_++, AxisType::kReduce));
       axes.push_back(closed.back());
     }
+    const bool reverse = reverse_;
+    if (depth > 0 && random_.Chance(30)) reverse_ = !reverse_;
     const UOp* value = depth > 0 ? Scanned(j, depth - 1) : Operand(axes);
+    reverse_ = reverse;
     if (depth > 0 && closed.size() > 1) value = Binary(g_, Op::kMin, value, Operand(axes));
     if (random_.Chance(25)) {
       const UOp* scaled = Operand({j});

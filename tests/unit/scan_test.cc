@@ -73,6 +73,9 @@ TEST(RecognizeScansTest, RowsColumnsAndWhatIsSummed) {
   // A scan of a scan, and two of them side by side.
   EXPECT_EQ(Scans("y[i] = sum[j](where(j <= i, sum[k](where(k <= j, x[k], 0)), 0))", "i=6,j=6,k=6"),
             2);
+  EXPECT_EQ(
+      Scans("y[i] = sum[j](where(j < i, x[j], 0)) + sum[k](where(k > i, x[k], 0))", "i=6,j=6,k=6"),
+      2);
   EXPECT_EQ(Scans("y[i] = sum[j](where(j <= i, x[j], 0)) * max[k](where(k <= i, x[k], -inf))",
                   "i=6,j=6,k=6"),
             2);
@@ -101,10 +104,6 @@ TEST(RecognizeScansTest, WhatIsNoScanStays) {
   EXPECT_EQ(Scans("y[i] = sum[j](where(j <= i & i < 4, x[j], 0))", "i=6,j=6"), 0);
   // The variable is that of another reduction.
   EXPECT_EQ(Scans("y[] = max[i](sum[j](where(j <= i, x[j], 0)))", "i=6,j=6"), 0);
-  // Two directions along one loop: one of them.
-  EXPECT_EQ(
-      Scans("y[i] = sum[j](where(j < i, x[j], 0)) + sum[k](where(k > i, x[k], 0))", "i=6,j=6,k=6"),
-      1);
 }
 
 TEST(ScanTest, TheVerifierKnowsTheOrderOfPlaces) {
@@ -128,8 +127,7 @@ TEST(ScanTest, TheVerifierKnowsTheOrderOfPlaces) {
   EXPECT_FALSE(verify(scan(0, {lanes, outer})).ok());
   EXPECT_FALSE(verify(scan(0, {outer, outer})).ok());
   EXPECT_FALSE(verify(scan(4, {outer})).ok());
-  EXPECT_FALSE(verify(Add(g, scan(0, {outer}), scan(kScanReverse, {outer}))).ok());
-  EXPECT_EQ(verify(Add(g, scan(0, {outer}), scan(kScanReverse, {inner}))), absl::OkStatus());
+  EXPECT_EQ(verify(Add(g, scan(0, {outer}), scan(kScanReverse, {outer}))), absl::OkStatus());
   // It would read what it has written.
   const UOp* own = Load(g, y);
   EXPECT_FALSE(verify(Scan(g, Op::kAdd, 0, own, std::vector<const UOp*>{outer})).ok());
@@ -219,7 +217,7 @@ TEST(ScanTest, FusionCountsLinearWork) {
   EXPECT_EQ(kernels("c[i] = sum[j](where(j <= i, x[j], 0)); y[i] = c[(i*7)%4096]"), 2u);
   EXPECT_EQ(kernels("c[i] = sum[j](where(j < i, x[j], 0)); d[i] = sum[j](where(j > i, x[j], 0)); "
                     "y[i] = c[i]*d[i]"),
-            2u);
+            1u);
 }
 
 TEST(ScanTest, ASampleNeedsNoOtherPlaces) {
