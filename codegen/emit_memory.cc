@@ -149,16 +149,26 @@ Value* EmitLoad(IRBuilderBase& b, const Access& access, DType dtype, const Acces
   return nullptr;
 }
 
+// For reading. Locality 3 is all levels of the cache, 2 leaves the first one out.
+static void Fetch(IRBuilderBase& b, Value* place, uint32_t locality) {
+  const uint32_t kRead = 0, kData = 1;
+  b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()},
+                    {place, b.getInt32(kRead), b.getInt32(locality), b.getInt32(kData)});
+}
+
 void EmitPrefetch(IRBuilderBase& b, DType dtype, int64_t distance, const AccessValues& values) {
   constexpr int64_t kLine = 64;
   const int64_t bytes = ByteSize(dtype.scalar);
   for (int64_t at = 0; at < dtype.lanes * bytes; at += kLine) {
     Value* place = b.CreateConstGEP1_64(b.getInt8Ty(), values.pointer,
                                         static_cast<uint64_t>(distance * bytes + at));
-    // For reading, to be kept in all levels, data.
-    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()},
-                      {place, b.getInt32(0), b.getInt32(3), b.getInt32(1)});
+    Fetch(b, place, /*locality=*/3);
   }
+}
+
+void EmitPrefetch(IRBuilderBase& b, DType dtype, Value* buffer, Value* offset) {
+  Value* bytes = b.CreateMul(offset, b.getInt64(static_cast<uint64_t>(ByteSize(dtype.scalar))));
+  Fetch(b, b.CreateGEP(b.getInt8Ty(), buffer, bytes), /*locality=*/2);
 }
 
 void EmitStore(IRBuilderBase& b, const Access& access, DType dtype, const AccessValues& values,

@@ -30,6 +30,10 @@ llvm::Value* EmitLoad(llvm::IRBuilderBase& builder, const Access& access, DType 
 void EmitPrefetch(llvm::IRBuilderBase& builder, DType dtype, int64_t distance,
                   const AccessValues& values);
 
+/// Asks for the cache line of element `offset` of a buffer.
+void EmitPrefetch(llvm::IRBuilderBase& builder, DType dtype, llvm::Value* buffer,
+                  llvm::Value* offset);
+
 /// Writes `value` of `dtype`. A scalar gate must have been turned into a branch by the caller.
 void EmitStore(llvm::IRBuilderBase& builder, const Access& access, DType dtype,
                const AccessValues& values, llvm::Value* value);

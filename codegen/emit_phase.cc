@@ -262,6 +262,7 @@ class PhaseEmitter {
       if (u->op == Op::kLoad) {
         const Access access = ReadAccess(u->src(0));
         need(access.gate);
+        if (u->source_count == 2) need(u->src(1));
         if (access.kind == Access::Kind::kGather) {
           need(access.offset);
         } else {
@@ -350,20 +351,14 @@ class PhaseEmitter {
         AccessValues values = Locate(access, u->dtype);
         if (access.gate != nullptr) values.gate = Get(access.gate);
         if (u->arg.a != 0) EmitPrefetch(b_, u->dtype, u->arg.a, values);
+        if (u->source_count == 2) {
+          EmitPrefetch(b_, u->dtype, buffers_.at(access.buffer), Get(u->src(1)));
+        }
         return EmitLoad(b_, access, u->dtype, values);
       }
       default:
         return Elementwise(u);
     }
-  }
-
-  // One column of a block that is transposed in registers: the block itself is never one value.
-  static bool IsColumn(const UOp* u) {
-    return u->op == Op::kExtract && u->dtype.lanes > 1 && u->src(0)->op == Op::kInterleave;
-  }
-
-  static unsigned GroupOf(const UOp* block) {
-    return static_cast<unsigned>(std::max<int64_t>(1, block->arg.a));
   }
 
   const std::vector<Value*>& Pieces(const UOp* block) {

@@ -9,6 +9,7 @@
 #include "codegen/linearize.h"
 #include "codegen/matrix_tiles.h"
 #include "codegen/prefetch.h"
+#include "codegen/prefetch_panels.h"
 #include "codegen/prefetch_rows.h"
 #include "codegen/prefix_totals.h"
 #include "codegen/share_values.h"
@@ -29,7 +30,7 @@ namespace {
 
 using Form = Pass::Form;
 
-constexpr std::array<Pass, 18> kPasses = {{
+constexpr std::array<Pass, 19> kPasses = {{
     {"simplify", "apply the rule tables to the scheduled kernel",
      [](PassContext& c, const UOp* s) { return Simplify(c.graph, s, c.simplify); }, Form::kKernel},
     {"stage", "copy operands that a LOCAL tile reuses into fast memory",
@@ -75,6 +76,9 @@ constexpr std::array<Pass, 18> kPasses = {{
      [](PassContext& c, const UOp* s) { return TransposeStores(c.graph, s); }, Form::kStatements},
     {"prefetch", "fetch packed operands ahead of their use",
      [](PassContext& c, const UOp* s) { return MarkPrefetches(c.graph, s); }, Form::kStatements},
+    {"prefetch-panels", "fetch the next packed panel while one is used",
+     [](PassContext& c, const UOp* s) { return PrefetchPanels(c.graph, s, c.target); },
+     Form::kStatements},
     {"prefetch-rows", "fetch the next row while one is computed",
      [](PassContext& c, const UOp* s) { return PrefetchRows(c.graph, s, c.target.l2_bytes); },
      Form::kStatements},

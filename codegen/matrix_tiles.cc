@@ -33,7 +33,8 @@ struct Neighbours {
 };
 
 std::optional<Neighbours> ReadNeighbours(const UOp* u, int lanes) {
-  if (u->op != Op::kLoad || u->dtype.lanes != lanes || u->arg.a != 0) return std::nullopt;
+  if (u->op != Op::kLoad || u->dtype.lanes != lanes || u->arg.a != 0 || u->source_count != 1)
+    return std::nullopt;
   const Access access = ReadAccess(u->src(0));
   if (access.kind != Access::Kind::kStrided || access.stride != 1 || access.gate != nullptr) {
     return std::nullopt;

@@ -265,6 +265,19 @@ void StreamRows(Scheduler& s) {
   }
 }
 
+namespace {
+
+// The ranges that masks of loads depend on.
+uint64_t MaskedRanges(const RangeSets& sets, const UOp* kernel) {
+  uint64_t masked = 0;
+  for (const UOp* u : Toposort(kernel)) {
+    if (u->op == Op::kLoad && u->src(0)->source_count == 3) masked |= sets.Of(u->src(0)->src(2));
+  }
+  return masked;
+}
+
+}  // namespace
+
 void DivideAmongThreads(Scheduler& s) {
   constexpr double kScannedTwice = 0.25;  // Blocks of a scan are read for their totals first.
   const int64_t cores = s.target().cores;
@@ -276,6 +289,8 @@ void DivideAmongThreads(Scheduler& s) {
     double share = 1;  // of the work, in the largest chunk
   };
   Choice best;
+  const RangeSets sets(s.kernel());
+  const uint64_t masked = MaskedRanges(sets, s.kernel());
   for (size_t i = 0; i < s.axes().size(); ++i) {
     const Axis& a = s.axes()[i];
     if (a.reduce || a.type != AxisType::kLoop) continue;
@@ -286,6 +301,11 @@ void DivideAmongThreads(Scheduler& s) {
       const double share = static_cast<double>(chunk) / static_cast<double>(a.size);
       double margin = divides ? 0 : 1e-3;  // Padding brings masks with it.
       if (IsScanned(s.kernel(), a.range)) margin += kScannedTwice;
+      // At the ends of its chunk a thread asks whether it has the ends of all.
+      constexpr double kMasks = 0.2;
+      if ((masked & sets.Bit(a.range)) != 0) {
+        margin += kMasks * std::min(1.0, 2.0 / static_cast<double>(chunk));
+      }
       if (share + margin < best.share) best = {static_cast<int>(i), threads, share + margin};
     }
   }

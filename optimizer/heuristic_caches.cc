@@ -1,22 +1,27 @@
 #include <algorithm>
+#include <cstdlib>
 
 #include "optimizer/heuristic_steps.h"
 #include "optimizer/reads_in_place.h"
 #include "rewrite/kernel_flags.h"
+#include "rewrite/linear.h"
 
 namespace quern {
 namespace {
 
-// Whether an operand of the rows is no walk through memory along the reduced axes. A matrix
-// instruction reads a group of neighbours at once, if they are neighbours.
+// Whether an operand of the rows is no walk through memory along the reduced axes, in steps that
+// stay in a line of the cache. A matrix instruction reads a group of neighbours at once, if they
+// are neighbours.
 bool LiesApart(const RangeSets& sets, const StatementAccesses& reduce, const UOp* load) {
-  bool contiguous = false;
+  constexpr int64_t kShortStep = 16;  // bytes
+  const LinearForm form = ToLinear(load->src(1));
+  bool walks = false;
   for (const UOp* r : reduce.node->src().subspan(1)) {
-    const bool walks = PatternAlong({reduce.node, {load}, nullptr}, r).contiguous > 0;
-    if (r->range_type() == AxisType::kWarp && sets.Depends(load, r)) return !walks;
-    contiguous |= walks;
+    const int64_t step = form.CoefficientOf(r);
+    if (r->range_type() == AxisType::kWarp && sets.Depends(load, r)) return step != 1;
+    walks |= step != 0 && std::abs(step) * ByteSize(load->dtype.scalar) <= kShortStep;
   }
-  return !contiguous;
+  return !walks;
 }
 
 // The longest output loop along which the operand of the rows, which depends on `rows`, is reused.
@@ -33,19 +38,10 @@ const UOp* ColumnsLoop(const RangeSets& sets, const StatementAccesses& reduce, c
   return longest;
 }
 
-// Whether what a product reads through `load`, for given values of the loops that all its operands
-// follow, stays in the first-level cache between rows of tiles.
+// Whether an operand stays in the first-level cache between rows of tiles.
 bool FitsFirstCache(const Scheduler& s, const RangeSets& sets, const StatementAccesses& reduce,
                     const UOp* load) {
-  int64_t bytes = ByteSize(load->dtype.scalar);
-  for (const UOp* r : sets.Members(sets.Of(load))) {
-    bool followed = true;
-    for (const UOp* other : reduce.loads) followed &= sets.Depends(other, r);
-    const bool reduced = std::find(reduce.node->src().begin() + 1, reduce.node->src().end(), r) !=
-                         reduce.node->src().end();
-    if (!followed || reduced) bytes *= r->range_size();
-  }
-  return bytes <= s.target().l1_bytes * 3 / 2;
+  return OperandBytes(sets, reduce, load) <= s.target().l1_bytes * 3 / 2;
 }
 
 // How much of a loop becomes the tile: all of it (0), unless that leaves no loop to divide among
@@ -66,17 +62,45 @@ int64_t LocalAmount(Scheduler& s, int axis, int other) {
   return (size + cores - 1) / cores;
 }
 
-// Moves the loop over tiles of rows, which read the lanes of `load` again where they lie, inside
-// those that `load` follows.
-void ReuseInnermost(Scheduler& s, const RangeSets& sets, const LanesInPlace& lanes) {
-  int last = -1;
-  for (const UOp* r : sets.Members(sets.Of(lanes.load))) {
-    if (r->range_type() == AxisType::kLoop && r->range_size() >= 2) {
-      last = std::max(last, AxisNumber(s, r));
+// Puts the loop over tiles of rows, which read `load` again, inside the loops that `load` follows,
+// or outside of them.
+void OrderRows(Scheduler& s, const RangeSets& sets, const UOp* load, const UOp* rows, bool inside) {
+  const int rows_axis = AxisNumber(s, rows);
+  int first = rows_axis;
+  int last = rows_axis;
+  for (const UOp* r : sets.Members(sets.Of(load))) {
+    const bool loop = r->range_type() == AxisType::kLoop && r->range_size() >= 2;
+    bool followed = true;  // As by a batch: its order does not matter.
+    for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
+      for (const UOp* other : reduce.loads) followed &= sets.Depends(other, r);
+    }
+    if (!loop || followed) continue;
+    first = std::min(first, AxisNumber(s, r));
+    last = std::max(last, AxisNumber(s, r));
+  }
+  if (inside && last != rows_axis) Try(s, ActionKind::kSwap, rows_axis, last);
+  if (!inside && first != rows_axis) Try(s, ActionKind::kSwap, first, rows_axis);
+}
+
+// After an operand was packed: if all of its panels stay in the cache together, each tile of rows
+// meets all of them before the next, so that rows are read and results are written once and in
+// order.
+void KeepAllPanels(Scheduler& s) {
+  const RangeSets sets(s.kernel());
+  for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
+    for (const UOp* load : reduce.loads) {
+      const UOp* rows = nullptr;
+      bool has_lanes = false;
+      for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
+        const bool upcast = r->range_type() == AxisType::kUpcast;
+        has_lanes |= upcast && r->range_size() >= VectorLanes(s, reduce) && sets.Depends(load, r);
+        if (r->range_type() == AxisType::kLocal && !sets.Depends(load, r)) rows = r;
+      }
+      if (!has_lanes || rows == nullptr) continue;
+      if (OperandBytes(sets, reduce, load) > s.target().l2_bytes / 2) continue;
+      return OrderRows(s, sets, load, rows, /*inside=*/false);
     }
   }
-  const int rows_axis = AxisNumber(s, lanes.rows);
-  if (rows_axis < last) Try(s, ActionKind::kSwap, rows_axis, last);
 }
 
 }  // namespace
@@ -102,9 +126,10 @@ LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,
       if (rows == nullptr || r->range_size() > rows->range_size()) rows = r;
     }
     if (rows == nullptr) continue;
-    if (!ReadsInPlace(s.target(), reduce, load, lanes, rows->range_size())) continue;
+    const bool stays = StaysInCache(s.target(), sets, reduce, load);
+    if (!stays && !ReadsInPlace(s.target(), reduce, load, lanes, rows->range_size())) continue;
     const int64_t bytes = buffer->buffer_size() * ByteSize(load->dtype.scalar);
-    return {load, rows, bytes > s.target().l2_bytes};
+    return {load, rows, stays, bytes > s.target().l2_bytes};
   }
   return {};
 }
@@ -132,7 +157,7 @@ void TileCaches(Scheduler& s) {
     }
     if (!tiled || depth < 64) continue;
     if (const LanesInPlace lanes = FindLanesInPlace(s, sets, reduce); lanes.load != nullptr) {
-      return ReuseInnermost(s, sets, lanes);
+      return OrderRows(s, sets, lanes.load, lanes.rows, /*inside=*/!lanes.all);
     }
     // The output loop along which the lane operand is reused most often.
     const UOp* best = nullptr;
@@ -178,7 +203,7 @@ void TileCaches(Scheduler& s) {
     if (block == 0 && size <= kLargestBlock) block = size;
     const int rows_axis = AxisNumber(s, best);
     if (columns == nullptr || block == 0) {
-      Try(s, ActionKind::kLocal, rows_axis, LocalAmount(s, rows_axis, -1));
+      if (Try(s, ActionKind::kLocal, rows_axis, LocalAmount(s, rows_axis, -1))) KeepAllPanels(s);
       return;
     }
     const int columns_axis = AxisNumber(s, columns);

@@ -51,7 +51,8 @@ inline constexpr double kMinThreadedSeconds = 20e-6;
 struct LanesInPlace {
   const UOp* load = nullptr;  ///< its INDEX; nullptr: there is none
   const UOp* rows = nullptr;  ///< the loop over tiles that read it again
-  bool far = false;           ///< it is larger than the second-level cache
+  bool all = false;           ///< all of it stays in the second-level cache
+  bool far = false;           ///< its buffer is larger than that
 };
 /// In heuristic_caches.cc.
 LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,

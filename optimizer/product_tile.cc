@@ -17,9 +17,9 @@ namespace {
 // which use each line of the cache that they read; any other one by elements from lines far apart.
 constexpr double kPackedElement = 1.0, kPackedScatteredElement = 8.0;
 constexpr double kPackedContiguousElement = 0.1, kPackedFarElement = 0.6;
-// Reading lanes where they lie, beyond the second-level cache, for the first time: short pieces of
-// rows that are far apart. Divided by the registers that a piece fills.
-constexpr double kFarElementInPlace = 1.2;
+// Reading lanes where they lie for the first time, from beyond the second-level cache or from it:
+// short pieces of rows that are far apart. Divided by the registers that a piece fills.
+constexpr double kFarElementInPlace = 1.2, kElementInPlace = 0.4;
 constexpr double kGatheredElement = 1.5;
 constexpr double kStoredApartElement = 0.5, kStoredTransposedElement = 0.25;
 // What loads cost beside multiply-adds that hide them: a tile with fewer of them is better. Those
@@ -111,13 +111,15 @@ bool IsFar(const Problem& p, const Operand& operand) {
   return BytesOf(operand) > static_cast<double>(p.scheduler.target().l2_bytes);
 }
 
-// Whether the lanes of an operand are better read where it lies than packed.
-bool IsInPlace(const Problem& p, const ProductTile& tile, const Operand& operand) {
+// Whether the lanes of an operand are read where it lies, and do not stay in a cache all together.
+bool WalksInPlace(const Problem& p, const ProductTile& tile, const Operand& operand) {
   if (!operand.reused || operand.constant || tile.row_axis == nullptr) return false;
   if (p.sets.Depends(operand.index, tile.row_axis)) return false;
   if (PatternOf(p, operand, tile.lane_axis).contiguous == 0) return false;
+  const Target& target = p.scheduler.target();
+  if (StaysInCache(target, p.sets, p.reduce, operand.index)) return false;
   const int64_t row_tiles = RoundUp(tile.row_axis->range_size(), tile.rows) / tile.rows;
-  return ReadsInPlace(p.scheduler.target(), p.reduce, operand.index, tile.lanes, row_tiles);
+  return ReadsInPlace(target, p.reduce, operand.index, tile.lanes, row_tiles);
 }
 
 // Instructions that read the operands in one step of the reduction.
@@ -135,7 +137,7 @@ StepLoads LoadsOfStep(const Problem& p, const ProductTile& tile, double vectors)
       continue;
     }
     const AccessPattern along = PatternOf(p, operand, tile.lane_axis);
-    if (IsFar(p, operand) && IsInPlace(p, tile, operand)) {
+    if (IsFar(p, operand) && WalksInPlace(p, tile, operand)) {
       loads.far_in_place += copies * vectors;
     } else if (along.contiguous > 0 || operand.reused) {
       loads.lanes += copies * vectors;
@@ -178,9 +180,9 @@ double FarReads(const Problem& p, const ProductTile& tile, const Operand& operan
   return BytesOf(operand) * static_cast<double>(passes) * kFarByte;
 }
 
-bool AnyInPlace(const Problem& p, const ProductTile& tile) {
+bool AnyWalksInPlace(const Problem& p, const ProductTile& tile) {
   return std::any_of(p.operands.begin(), p.operands.end(),
-                     [&](const Operand& operand) { return IsInPlace(p, tile, operand); });
+                     [&](const Operand& operand) { return WalksInPlace(p, tile, operand); });
 }
 
 double Estimate(const Problem& p, const ProductTile& tile) {
@@ -210,8 +212,8 @@ double Estimate(const Problem& p, const ProductTile& tile) {
     }
     if (!operand.reused || operand.constant) continue;
     const bool far = IsFar(p, operand);
-    if (IsInPlace(p, tile, operand)) {
-      cycles += operand.elements * (far ? kFarElementInPlace / vectors : kPackedContiguousElement);
+    if (WalksInPlace(p, tile, operand)) {
+      cycles += operand.elements * (far ? kFarElementInPlace : kElementInPlace) / vectors;
       continue;
     }
     const bool apart = PatternOf(p, operand, tile.lane_axis).contiguous == 0;
@@ -274,7 +276,7 @@ ProductTile ChooseProductTile(const Scheduler& s, const RangeSets& sets,
         if (row == lane) continue;
         for (int64_t rows = std::min(MostRows(p, lanes), row->range_size()); rows >= 2; --rows) {
           const ProductTile tile = {lane, lanes, row, rows, 0};
-          if (!wide || AnyInPlace(p, tile)) consider(tile);
+          if (!wide || AnyWalksInPlace(p, tile)) consider(tile);
         }
       }
     }

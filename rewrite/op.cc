@@ -14,7 +14,7 @@ constexpr std::array<OpInfo, kOpCount> kOps = {{
     {"const", 0, 0, no, no, no, no},         {"param", 0, 0, no, no, no, no},
     {"scratch", 0, 0, no, no, no, no},       {"register", 0, 0, no, no, no, no},
     {"range", 0, 0, no, no, no, no},         {"lanes", 0, 0, no, no, no, no},
-    {"index", 2, 3, no, no, no, no},         {"load", 1, 1, no, no, no, no},
+    {"index", 2, 3, no, no, no, no},         {"load", 1, 2, no, no, no, no},
     {"store", 2, 2, no, no, no, yes},        {"reduce", 1, kAny, no, no, no, no},
     {"stage", 1, kAny, no, no, no, no},      {"scan", 2, kAny, no, no, no, no},
     {"add", 2, 2, yes, yes, no, no},         {"sub", 2, 2, yes, no, no, no},

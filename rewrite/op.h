@@ -19,8 +19,8 @@ enum class Op : uint8_t {
   kLanes,     ///< the vector 0,1,…,lanes-1 (Index)
   // Memory.
   kIndex,  ///< (buffer, offset[, gate]): one element, or one per lane
-  kLoad,   ///< (index): its value; 0 where the gate is false, without touching memory; arg.a:
-           ///< elements to fetch ahead
+  kLoad,   ///< (index[, ahead]): its value; 0 where the gate is false, without touching memory;
+           ///< arg.a: elements to fetch ahead; ahead: an offset in the buffer to be fetched, too
   kStore,  ///< (index, value): nothing happens where the gate is false
   // Loops.
   kReduce,  ///< (value, range…): combines value over the ranges; arg.a is the combining Op

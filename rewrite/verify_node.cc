@@ -101,6 +101,9 @@ absl::Status VerifyMemory(const Node& n) {
   if (n.sources[0]->op != Op::kIndex) return Fail(n, "source 0 is not an index");
   if (n.op == Op::kLoad) {
     if (n.dtype != n.source(0)) return Fail(n, "the type is not that of the index");
+    if (n.sources.size() == 2 && n.source(1) != kIndexType) {
+      return Fail(n, "the place to fetch is no index");
+    }
   } else if (n.source(1) != n.source(0)) {
     return Fail(n, "the value has not the type of the index");
   }

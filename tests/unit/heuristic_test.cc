@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "rewrite/kernel_flags.h"
+#include "rewrite/linear.h"
 #include "rewrite/pseudo_code.h"
 #include "rewrite/verify.h"
 #include "tests/unit/formula_kernel.h"
@@ -243,6 +244,39 @@ TEST(HeuristicTest, LanesOfRowsThatShareTheirPlacesInTheCacheArePacked) {
   target.l2_bytes = 4 << 20;
   EXPECT_GT(LargestAxis(KernelOf(kPixels, "o=64,p=4096,c=512"), target, AxisType::kLocal), 0);
   EXPECT_EQ(LargestAxis(KernelOf(kPixels, "o=64,p=4160,c=512"), target, AxisType::kLocal), 0);
+}
+
+// The order of the loops over tiles, without those in registers: 'i' and 'j', or 'I' where LOCAL.
+std::string TileLoops(std::string_view formula, std::string_view sizes, std::string_view constant) {
+  NotationOptions options;
+  QUERN_CHECK(ParseSizes(sizes, options).ok());
+  if (!constant.empty()) options.constants = {std::string(constant)};
+  const absl::StatusOr<Program> program = ParseNotation(formula, options);
+  QUERN_CHECK(program.ok());
+  Target target = Avx512Target(1);
+  target.l2_bytes = 2 << 20;
+  Scheduler scheduler(*program->graph, program->kernels.at(0).sink, target);
+  ApplyHeuristic(scheduler);
+  std::string order;
+  for (const Axis& a : scheduler.axes()) {
+    if (a.reduce || IsRegisterAxis(a.type)) continue;
+    // C[i,j]: tiles of j are neighbours in memory.
+    for (const UOp* u : Toposort(scheduler.kernel())) {
+      if (u->op != Op::kStore) continue;
+      const bool rows = ToLinear(u->src(0)->src(1)).CoefficientOf(a.range) > 256;
+      order += rows ? (a.type == AxisType::kLocal ? 'I' : 'i') : 'j';
+    }
+  }
+  return order;
+}
+
+TEST(HeuristicTest, RowsAreReadOnceIfAllPanelsStayInTheCache) {
+  EXPECT_EQ(TileLoops(kMatmul, "i=2048,j=512,k=64", ""), "ij");
+  EXPECT_EQ(TileLoops(kMatmul, "i=2048,j=512,k=64", "B"), "Ij");
+  EXPECT_EQ(TileLoops(kMatmulTransposed, "i=2048,j=512,k=64", ""), "Ij");
+  // 4 MiB do not.
+  EXPECT_EQ(TileLoops(kMatmul, "i=2048,j=512,k=2048", "B"), "jI");
+  EXPECT_EQ(TileLoops(kMatmulTransposed, "i=2048,j=512,k=2048", ""), "jI");
 }
 
 TEST(HeuristicTest, LanesOfAConstantArePackedAhead) {
