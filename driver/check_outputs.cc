@@ -10,6 +10,7 @@
 #include "rewrite/build.h"
 #include "rewrite/concat.h"
 #include "rewrite/range_sets.h"
+#include "rewrite/scan.h"
 #include "rewrite/simplify.h"
 #include "runtime/random_data.h"
 
@@ -84,7 +85,8 @@ absl::Status CompareSample(const Program& program, const UOp* store, int samples
                              : static_cast<int64_t>(random() % (static_cast<uint64_t>(last) + 1));
       values.push_back(IndexConst(g, at));
     }
-    const UOp* own = g.Import(store);
+    // A scan needs all its places; as a reduction each element stands alone.
+    const UOp* own = ScansAsReductions(g, g.Import(store));
     std::vector<const UOp*> own_ranges;
     for (const UOp* r : ranges) own_ranges.push_back(g.Import(r));
     own = Substitute(g, own, own_ranges, values);
