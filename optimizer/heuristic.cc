@@ -303,9 +303,8 @@ void DivideAmongThreads(Scheduler& s) {
       if (IsScanned(s.kernel(), a.range)) margin += kScannedTwice;
       // At the ends of its chunk a thread asks whether it has the ends of all.
       constexpr double kMasks = 0.2;
-      if ((masked & sets.Bit(a.range)) != 0) {
-        margin += kMasks * std::min(1.0, 2.0 / static_cast<double>(chunk));
-      }
+      constexpr int64_t kShortChunk = 8;
+      if ((masked & sets.Bit(a.range)) != 0 && chunk < kShortChunk) margin += kMasks;
       if (share + margin < best.share) best = {static_cast<int>(i), threads, share + margin};
     }
   }
