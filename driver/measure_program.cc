@@ -19,7 +19,7 @@ namespace {
 constexpr double kMaxNooptFlops = 8e9;
 // A check does not wait for it, either, if it takes n² steps where the kernel takes n; the
 // interpreter's samples remain.
-constexpr double kMaxCheckedFlops = 4e12;
+constexpr double kMaxCheckedGrowth = 4;
 
 absl::StatusOr<ExecutionPlan> PrepareWith(const Program& program, const PrepareConfig& config,
                                           OptStrategy strategy) {
@@ -142,8 +142,9 @@ absl::StatusOr<ProgramReport> MeasureProgram(ProgramInput input, const PrepareCo
   std::vector<ExecutionPlan*> plans = {&*plan};
   std::optional<ExecutionPlan> heuristic, noopt;
   const double noopt_flops = UnoptimisedFlops(program);
-  if ((options.check && noopt_flops <= kMaxCheckedFlops) ||
-      (options.compare && noopt_flops <= kMaxNooptFlops)) {
+  const bool soon = noopt_flops <= kMaxNooptFlops;
+  if ((options.check && (soon || noopt_flops <= kMaxCheckedGrowth * report.flops)) ||
+      (options.compare && soon)) {
     absl::StatusOr<ExecutionPlan> other = PrepareWith(program, config, OptStrategy::NoOpt{});
     if (!other.ok()) return other.status();
     noopt = *std::move(other);
