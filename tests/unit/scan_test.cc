@@ -133,6 +133,14 @@ TEST(ScanTest, TheVerifierKnowsTheOrderOfPlaces) {
   EXPECT_FALSE(verify(Scan(g, Op::kAdd, 0, own, std::vector<const UOp*>{outer})).ok());
 }
 
+TEST(ScanTest, OnePlaceIsNoSequence) {
+  UOpGraph g;
+  const UOp* one = Range(g, 1, 0, AxisType::kLoop);
+  const UOp* x = Load(g, Index(g, Param(g, kF32Type, 0, 1), one));
+  EXPECT_EQ(Simplify(g, Scan(g, Op::kAdd, 0, x, {{one}})), Simplify(g, x));
+  EXPECT_EQ(Simplify(g, Scan(g, Op::kMul, kScanExclusive, x, {{one}})), FloatConst(g, kF32Type, 1));
+}
+
 TEST(ScanTest, TextAndPseudoCode) {
   const FormulaKernel k = KernelOf("y[i] = sum[j](where(j > i, x[j], 0))", "i=6,j=6");
   const UOp* scanned = RecognizeScans(*k.graph, k.sink);
