@@ -1,5 +1,7 @@
 #include "codegen/access.h"
 
+#include "rewrite/build.h"
+
 namespace quern {
 namespace {
 
@@ -12,7 +14,36 @@ int64_t LaneStride(const UOp* u) {
   return factor->IsConst() ? factor->IntValue() : 0;
 }
 
+// Reads `lanes // columns · stride + lanes % columns`.
+bool ReadTile(const UOp* u, Access& access) {
+  if (u->op != Op::kAdd || u->src(0)->op != Op::kMul || u->src(1)->op != Op::kFloorMod)
+    return false;
+  const UOp* rows = u->src(0)->src(0);
+  const UOp* stride = u->src(0)->src(1);
+  const UOp* columns = u->src(1)->src(1);
+  if (rows->op != Op::kFloorDiv || rows->src(0)->op != Op::kLanes || rows->src(1) != columns ||
+      u->src(1)->src(0) != rows->src(0)) {
+    return false;
+  }
+  for (const UOp* constant : {stride, columns}) {
+    if (constant->op != Op::kBroadcast || !constant->src(0)->IsConst()) return false;
+  }
+  access.kind = Access::Kind::kTile;
+  access.stride = stride->src(0)->IntValue();
+  access.columns = columns->src(0)->IntValue();
+  return true;
+}
+
 }  // namespace
+
+const UOp* TileOffsets(UOpGraph& g, const UOp* base, int rows, int64_t stride, int columns) {
+  const DType type = kIndexType.WithLanes(rows * columns);
+  const auto all = [&](const UOp* scalar) { return g.Make(Op::kBroadcast, type, {scalar}); };
+  const UOp* lanes = g.Make(Op::kLanes, type, {});
+  const UOp* width = all(IndexConst(g, columns));
+  const UOp* down = Mul(g, Binary(g, Op::kFloorDiv, lanes, width), all(IndexConst(g, stride)));
+  return Add(g, all(base), Add(g, down, Binary(g, Op::kFloorMod, lanes, width)));
+}
 
 Access ReadAccess(const UOp* index) {
   QUERN_CHECK(index->op == Op::kIndex);
@@ -40,6 +71,10 @@ Access ReadAccess(const UOp* index) {
           access.base = scalar->src(0);
           access.stride = lane_stride;
         }
+      }
+      const UOp* first = offset->src(0);
+      if (first->op == Op::kBroadcast && ReadTile(offset->src(1), access)) {
+        access.base = first->src(0);
       }
     }
   }

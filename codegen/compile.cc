@@ -27,6 +27,7 @@
 
 #include "absl/strings/str_join.h"
 #include "codegen/emit_phase.h"
+#include "codegen/emit_tile.h"
 #include "codegen/invariant_division.h"
 #include "rewrite/concat.h"
 
@@ -107,7 +108,9 @@ void RunPasses(llvm::Module& module, llvm::TargetMachine& machine, int vector_by
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::ADCEPass());
   for (llvm::Function& f : module) {
-    if (!f.isDeclaration()) passes.run(f, functions);
+    if (f.isDeclaration()) continue;
+    passes.run(f, functions);
+    SinkTileReads(f);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
+
 #include "codegen/matrix_instructions.h"
 
 namespace quern {
@@ -126,6 +128,14 @@ Value* EmitSlice(IRBuilderBase& b, std::span<Value* const> pieces, unsigned firs
   llvm::SmallVector<Value*, 16> parts(pieces.begin() + first / lanes,
                                       pieces.begin() + (first + count) / lanes);
   return Join(b, parts);
+}
+
+bool IsColumn(const UOp* u) {
+  return u->op == Op::kExtract && u->dtype.lanes > 1 && u->src(0)->op == Op::kInterleave;
+}
+
+unsigned GroupOf(const UOp* block) {
+  return static_cast<unsigned>(std::max<int64_t>(1, block->arg.a));
 }
 
 Value* EmitMatrix(IRBuilderBase& b, const UOp* u, Value* accumulator, Value* a, Value* b_operand) {

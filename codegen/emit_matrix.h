@@ -25,6 +25,12 @@ std::vector<llvm::Value*> EmitTransposed(llvm::IRBuilderBase& builder,
 llvm::Value* EmitSlice(llvm::IRBuilderBase& builder, std::span<llvm::Value* const> pieces,
                        unsigned first, unsigned count);
 
+/// Whether a node is a column of a block that is transposed in registers: the block itself is never
+/// one value.
+bool IsColumn(const UOp* u);
+/// How many neighbouring lanes move as one in such a block.
+unsigned GroupOf(const UOp* block);
+
 /// A kMatrix node. An operand with no more lanes than the instruction's group is the same in every
 /// lane of the accumulator.
 llvm::Value* EmitMatrix(llvm::IRBuilderBase& builder, const UOp* u, llvm::Value* accumulator,

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "codegen/emit_arithmetic.h"
+#include "codegen/emit_tile.h"
 
 namespace quern {
 namespace {
@@ -132,6 +133,12 @@ Value* EmitLoad(IRBuilderBase& b, const Access& access, DType dtype, const Acces
             b.CreateConstGEP1_64(LlvmMemoryType(b.getContext(), dtype.Scalar()), values.pointer,
                                  static_cast<uint64_t>(1 - int64_t{dtype.lanes}));
         return FromMemory(b, dtype, Reverse(b, b.CreateAlignedLoad(type, first, element_align)));
+      }
+      [[fallthrough]];
+    case Access::Kind::kTile:
+      if (access.kind == Access::Kind::kTile) {
+        QUERN_CHECK_MSG(access.gate == nullptr, "a tile under a gate");
+        return EmitTileLoad(b, access, dtype, values.pointer);
       }
       [[fallthrough]];
     case Access::Kind::kGather:

@@ -17,6 +17,8 @@
 #include "codegen/emit_function.h"
 #include "codegen/emit_matrix.h"
 #include "codegen/emit_memory.h"
+#include "codegen/emit_prefix.h"
+#include "codegen/emit_tile.h"
 #include "codegen/stream_stores.h"
 #include "codegen/written_memory.h"
 #include "rewrite/bounds.h"
@@ -325,6 +327,8 @@ class PhaseEmitter {
         return b_.CreateVectorSplat(u->dtype.lanes, Get(u->src(0)));
       case Op::kHorizontal:
         return EmitHorizontal(b_, u->reduce_op(), u->src(0)->dtype, Get(u->src(0)));
+      case Op::kPrefix:
+        return EmitPrefix(b_, u, Get(u->src(0)), target_.vector_bytes);
       case Op::kExtract:
         if (IsColumn(u)) {
           const unsigned group = GroupOf(u->src(0));
@@ -339,6 +343,8 @@ class PhaseEmitter {
         QUERN_CHECK_MSG(u->arg.a == 0, "blocks of groups are never one value");
         return EmitInterleave(b_, parts);
       }
+      case Op::kTile:
+        return EmitTile(b_, u, Get(u->src(0)), Get(u->src(1)), Get(u->src(2)));
       case Op::kMatrix:
         return EmitMatrix(b_, u, Get(u->src(0)), Get(u->src(1)), Get(u->src(2)));
       case Op::kLoad: {
@@ -355,15 +361,6 @@ class PhaseEmitter {
       default:
         return Elementwise(u);
     }
-  }
-
-  // One column of a block that is transposed in registers: the block itself is never one value.
-  static bool IsColumn(const UOp* u) {
-    return u->op == Op::kExtract && u->dtype.lanes > 1 && u->src(0)->op == Op::kInterleave;
-  }
-
-  static unsigned GroupOf(const UOp* block) {
-    return static_cast<unsigned>(std::max<int64_t>(1, block->arg.a));
   }
 
   const std::vector<Value*>& Pieces(const UOp* block) {

@@ -7,9 +7,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "codegen/axis_values.h"
+#include "codegen/expand_scan.h"
 #include "codegen/fold_copy.h"
 #include "codegen/map_statements.h"
 #include "codegen/matrix_instructions.h"
+#include "codegen/register_axes.h"
 #include "rewrite/build.h"
 #include "rewrite/linear.h"
 #include "rewrite/outside.h"
@@ -24,29 +26,21 @@ class StatementExpander {
  public:
   // `number` is not that of any other store.
   StatementExpander(UOpGraph& graph, const UOp* store, const Target& target, int64_t number)
-      : g_(graph), store_(store), sets_(store), target_(target), number_(number) {
+      : g_(graph), store_(store), sets_(store), axes_(sets_), target_(target), number_(number) {
     for (const UOp* r : sets_.ranges()) {
-      const uint64_t bit = sets_.Bit(r);
-      if (r->range_type() == AxisType::kLane) {
-        QUERN_CHECK_MSG(lane_ == nullptr, "one lane axis a statement");
-        lane_ = r;
-        lane_bit_ = bit;
-      } else if (IsRegisterAxis(r->range_type())) {
-        unrolled_bits_ |= bit;
-        if (r->range_type() == AxisType::kWarp) matrix_bit_ |= bit;
-      }
+      if (r->range_type() == AxisType::kWarp) matrix_bit_ |= sets_.Bit(r);
     }
   }
 
   // Appends the copies of the store.
   void Run(std::vector<const UOp*>& statements) {
-    if (unrolled_bits_ == 0 && lane_ == nullptr) {
+    if (axes_.unrolled_bits == 0 && axes_.lane == nullptr) {
       statements.push_back(store_);
       return;
     }
     const std::vector<const UOp*> order = Toposort(store_);
     FindChains(order);
-    group_ = FindStoredGroups();
+    group_ = FindStoredGroups(axes_, store_);
     const UOp* value = store_->src(1);
     if (group_ != nullptr && value->op == Op::kLoad && IsVector(value)) {
       bool shared = false;
@@ -69,12 +63,12 @@ class StatementExpander {
   }
 
  private:
-  uint64_t Unrolled(const UOp* u) const { return sets_.Of(u) & unrolled_bits_; }
-  bool IsVector(const UOp* u) const { return (sets_.Of(u) & lane_bit_) != 0; }
+  uint64_t Unrolled(const UOp* u) const { return axes_.Unrolled(u); }
+  bool IsVector(const UOp* u) const { return axes_.IsVector(u); }
   bool ClosesLanes(const UOp* reduce) const {
-    return std::count(reduce->src().begin() + 1, reduce->src().end(), lane_) != 0;
+    return std::count(reduce->src().begin() + 1, reduce->src().end(), axes_.lane) != 0;
   }
-  int Width() const { return static_cast<int>(lane_->range_size()); }
+  int Width() const { return axes_.width(); }
 
   // A REDUCE used only as the second source of its own operation continues that chain:
   // op(x, reduce(v)) is op(op(x, v0), v1)…, one instruction a term instead of a tree and one more.
@@ -109,7 +103,7 @@ class StatementExpander {
   // Whether the accumulators leave hardly a register besides those for one term.
   bool FillsRegisters() const {
     constexpr int64_t kSpare = 4;
-    const int64_t lanes = lane_ == nullptr ? 1 : Width();
+    const int64_t lanes = axes_.lane == nullptr ? 1 : Width();
     const int64_t bytes = ByteSize(store_->src(1)->dtype.scalar) * lanes;
     const int64_t vectors = (bytes + target_.vector_bytes - 1) / target_.vector_bytes;
     int64_t rows = 1;
@@ -162,7 +156,7 @@ class StatementExpander {
               [&] { copies.push_back(StoreGroups(u, group_, values)); });
       return;
     }
-    if (const UOp* along = TransposedAxis(u, nullptr)) {
+    if (const UOp* along = TransposedAxis(axes_, u, nullptr)) {
       ForEach(set, values, [&] { copies.push_back(ExpandTransposed(u, along, nullptr, values)); });
       return;
     }
@@ -171,8 +165,8 @@ class StatementExpander {
     ForEach(set, values, [&] {
       switch (u->op) {
         case Op::kRange:
-          copies.push_back(u == lane_ ? g_.Make(Op::kLanes, kIndexType.WithLanes(Width()), {})
-                                      : IndexConst(g_, values[BitNumber(u)]));
+          copies.push_back(u == axes_.lane ? g_.Make(Op::kLanes, kIndexType.WithLanes(Width()), {})
+                                           : IndexConst(g_, values[BitNumber(u)]));
           break;
         case Op::kIndex:
           copies.push_back(ExpandIndex(u, form, common, values));
@@ -180,53 +174,14 @@ class StatementExpander {
         case Op::kReduce:
           copies.push_back(ExpandReduce(u, values));
           break;
+        case Op::kScan:
+          copies.push_back(ExpandScanAt(u, values));
+          break;
         default:
           copies.push_back(ExpandPlain(u, values));
       }
     });
   }
-
-  // For a load whose lanes lie apart in memory: an unrolled axis along which it is contiguous. The
-  // copies along that axis together are a block that is read by rows and transposed in registers.
-  // With `group`, an unrolled axis too, it is blocks of whole groups along that axis that are
-  // contiguous, and move as one.
-  const UOp* TransposedAxis(const UOp* u, const UOp* group) const {
-    if (u->op != Op::kLoad || !IsVector(u) || !IsPowerOfTwo(Width())) return nullptr;
-    const UOp* index = u->src(0);
-    const int64_t size = group == nullptr ? 1 : group->range_size();
-    // A group is one integer.
-    if (group != nullptr && (IsBool(u->dtype) || size * ByteSize(u->dtype.scalar) > 8)) {
-      return nullptr;
-    }
-    const UOp* along = nullptr;
-    bool strided = false;
-    bool grouped = group == nullptr;
-    const LinearForm form = ToLinear(index->src(1));
-    for (const auto& [term, coefficient] : form.terms) {
-      if (term == lane_) {
-        strided = coefficient != size;
-      } else if (term == group) {
-        grouped = coefficient == 1;
-      } else if (IsVector(term)) {
-        return nullptr;
-      } else if (term->op == Op::kRange && Unrolled(term) != 0 && coefficient == size) {
-        along = term;
-      }
-    }
-    if (along == nullptr || !strided || !grouped) return nullptr;
-    for (const auto& [term, coefficient] : form.terms) {
-      // As in i + (i·2)//3: its neighbours do not lie side by side.
-      if (term != along && sets_.Depends(term, along)) return nullptr;
-      if (group != nullptr && term != group && sets_.Depends(term, group)) return nullptr;
-    }
-    // Rows that are partly outside would need masks of their own.
-    if (index->source_count == 3 && Unrolled(index->src(2)) != 0) return nullptr;
-    const int64_t columns = along->range_size();
-    const bool fits = IsPowerOfTwo(columns) && columns >= 4 && columns * size <= 64 && Width() >= 4;
-    return fits ? along : nullptr;
-  }
-
-  static bool IsPowerOfTwo(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
   // One column of the block along the axes `along` and `group`.
   const UOp* ExpandTransposed(const UOp* u, const UOp* along, const UOp* group,
@@ -243,10 +198,10 @@ class StatementExpander {
     if (group != nullptr) values[BitNumber(group)] = 0;
     for (int row = 0; row < rows; ++row) {
       LinearForm start = form;
-      std::erase_if(start.terms, [&](const auto& term) { return term.first == lane_; });
-      start.constant += form.CoefficientOf(lane_) * row;
+      std::erase_if(start.terms, [&](const auto& term) { return term.first == axes_.lane; });
+      start.constant += form.CoefficientOf(axes_.lane) * row;
       const UOp* gate = index->source_count == 3 ? index->src(2) : nullptr;
-      if (gate != nullptr) gate = Substitute(g_, gate, {{lane_}}, {{IndexConst(g_, row)}});
+      if (gate != nullptr) gate = Substitute(g_, gate, {{axes_.lane}}, {{IndexConst(g_, row)}});
       row_loads.push_back(
           LoadNeighbours(index->src(0), ExpandOffset(start, common, values), gate, columns));
     }
@@ -266,35 +221,8 @@ class StatementExpander {
 
   // --- Groups: the copies along one unrolled axis, side by side in each lane ---
 
-  // Whether an address has the neighbours along `axis` side by side, lane after lane (or the same
-  // for all lanes), and no gate between them.
-  bool HoldsGroups(const UOp* index, const UOp* axis) const {
-    const LinearForm form = ToLinear(index->src(1));
-    if (form.CoefficientOf(axis) != 1) return false;
-    for (const auto& [term, coefficient] : form.terms) {
-      if (term != axis && sets_.Depends(term, axis)) return false;
-      if (term != lane_ && IsVector(term)) return false;
-      if (term == lane_ && coefficient != axis->range_size()) return false;
-    }
-    return index->source_count == 2 ||
-           !(IsVector(index->src(2)) || sets_.Depends(index->src(2), axis));
-  }
-
-  // The unrolled axis whose copies of the store fill the gaps between its lanes, so that all of
-  // them are one store.
-  const UOp* FindStoredGroups() const {
-    const UOp* index = store_->src(0);
-    if (lane_ == nullptr || index->dtype.lanes != 1 || !IsVector(index->src(1))) return nullptr;
-    for (const UOp* r : sets_.Members(sets_.Of(index->src(1)) & unrolled_bits_)) {
-      const int64_t size = r->range_size();
-      if (size < 2 || size > 8 || !IsPowerOfTwo(size)) continue;
-      if (HoldsGroups(index, r)) return r;
-    }
-    return nullptr;
-  }
-
   bool CanLoadGroups(const UOp* load, const UOp* axis) const {
-    return HoldsGroups(load->src(0), axis) || TransposedAxis(load, axis) != nullptr;
+    return HoldsGroups(axes_, load->src(0), axis) || TransposedAxis(axes_, load, axis) != nullptr;
   }
 
   const UOp* GroupOffset(const UOp* index, const UOp* axis, AxisValues& values) {
@@ -309,12 +237,12 @@ class StatementExpander {
     const int size = static_cast<int>(axis->range_size());
     if (u->op == Op::kLoad && (IsVector(u) || !vector)) {
       const UOp* index = u->src(0);
-      if (HoldsGroups(index, axis)) {
+      if (HoldsGroups(axes_, index, axis)) {
         const UOp* gate = index->source_count == 3 ? Copy(index->src(2), values) : nullptr;
         return LoadNeighbours(index->src(0), GroupOffset(index, axis, values), gate,
                               IsVector(u) ? size * Width() : size);
       }
-      if (const UOp* along = TransposedAxis(u, axis)) {
+      if (const UOp* along = TransposedAxis(axes_, u, axis)) {
         return ExpandTransposed(u, along, axis, values);
       }
     }
@@ -391,7 +319,7 @@ class StatementExpander {
     const UOp* vector = nullptr;
     auto add = [&](const UOp* sum, const UOp* x) { return sum == nullptr ? x : Add(g_, sum, x); };
     for (const auto& [term, coefficient] : form.terms) {
-      if ((Unrolled(term) == 0 && !IsVector(term)) || term == lane_) continue;
+      if ((Unrolled(term) == 0 && !IsVector(term)) || term == axes_.lane) continue;
       if (term->op == Op::kRange) {
         constant += coefficient * values[BitNumber(term)];
         continue;
@@ -412,7 +340,8 @@ class StatementExpander {
   const UOp* ExpandIndex(const UOp* u, const LinearForm& form, const UOp* common,
                          AxisValues& values) {
     const UOp* offset = ExpandOffset(form, common, values);
-    if (const int64_t stride = lane_ == nullptr ? 0 : form.CoefficientOf(lane_); stride != 0) {
+    if (const int64_t stride = axes_.lane == nullptr ? 0 : form.CoefficientOf(axes_.lane);
+        stride != 0) {
       const UOp* lanes = g_.Make(Op::kLanes, kIndexType.WithLanes(Width()), {});
       if (stride != 1) lanes = Mul(g_, lanes, Vector(IndexConst(g_, stride)));
       offset = Add(g_, Vector(offset), lanes);
@@ -428,7 +357,7 @@ class StatementExpander {
   uint64_t Closed(const UOp* reduce) const {
     uint64_t closed = 0;
     for (const UOp* r : reduce->src().subspan(1)) closed |= sets_.Bit(r);
-    return closed & unrolled_bits_;
+    return closed & axes_.unrolled_bits;
   }
 
   // Combines the copies of a REDUCE's value.
@@ -455,6 +384,15 @@ class StatementExpander {
     return result;
   }
 
+  const UOp* ExpandScanAt(const UOp* u, AxisValues values) {
+    std::vector<int64_t> at;
+    for (const UOp* r : u->src().subspan(1)) at.push_back(values[BitNumber(r)]);
+    return ExpandScan(g_, u, axes_.lane, std::move(at), [&](const std::vector<int64_t>& place) {
+      for (size_t k = 0; k < place.size(); ++k) values[BitNumber(u->src(k + 1))] = place[k];
+      return Copy(u->src(0), values);
+    });
+  }
+
   // `start`, then the copies of a REDUCE's value along the axes in `closed`, one after the other.
   const UOp* Continue(const UOp* u, const UOp* start, uint64_t closed, AxisValues values) {
     if ((closed & matrix_bit_) != 0) {
@@ -475,7 +413,7 @@ class StatementExpander {
     absl::StatusOr<MatrixFactors> factors = MatchMatrixProduct(u->src(0));
     if (!factors.ok()) return nullptr;
     const MatrixInstruction& instruction = MatrixInstructions()[factors->instruction];
-    if (lane_ == nullptr || !HasLanes(instruction, Width())) return nullptr;
+    if (axes_.lane == nullptr || !HasLanes(instruction, Width())) return nullptr;
     const UOp* axis = sets_.Members(matrix_bit_)[0];
     QUERN_CHECK(axis->range_size() == instruction.group);
     const uint64_t others = closed & ~matrix_bit_;
@@ -491,11 +429,9 @@ class StatementExpander {
   UOpGraph& g_;
   const UOp* store_;
   RangeSets sets_;
+  RegisterAxes axes_;
   const Target& target_;
-  int64_t number_;  // of loads that no other statement shares; 0 if it may
-  const UOp* lane_ = nullptr;
-  uint64_t lane_bit_ = 0;
-  uint64_t unrolled_bits_ = 0;
+  int64_t number_;                     // of loads that no other statement shares; 0 if it may
   uint64_t matrix_bit_ = 0;            // the axis that a matrix instruction sums
   const UOp* group_ = nullptr;         // the axis whose copies of the store are one
   const UOp* grouped_load_ = nullptr;  // the value of such a store, if it is loaded as it lies

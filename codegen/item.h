@@ -8,8 +8,9 @@
 
 namespace quern {
 
-/// One piece of work of a kernel: a REDUCE with its accumulator, a STAGE with its fast buffer, or a
-/// STORE of the kernel. Linearization decides for each where its loops stand.
+/// One piece of work of a kernel: a REDUCE with its accumulator, a SCAN with its carry, a STAGE
+/// with its fast buffer, or a STORE of the kernel. Linearization decides for each where its loops
+/// stand.
 struct Item {
   const UOp* node = nullptr;
   size_t number = 0;              ///< in topological order
@@ -23,6 +24,12 @@ struct Item {
   bool once = false;                         ///< a STAGE that is filled by a phase of its own
   const UOp* result = nullptr;               ///< what consumers read in place of `node`
 };
+
+/// Whether a node becomes an item. A SCAN over registers is part of the statement that reads it.
+inline bool IsItemNode(const UOp* u) {
+  if (u->op == Op::kScan) return !IsRegisterAxis(u->src(1)->range_type());
+  return u->op == Op::kReduce || u->op == Op::kStage || u->op == Op::kStore;
+}
 
 /// Chooses `lane` of every item: the register axis that gives the fewest instructions, counting how
 /// loads and stores walk through memory along it. Items that meet in an accumulator agree on the

@@ -38,7 +38,7 @@ OwnWork CollectWork(const Item& item) {
     const UOp* u = stack.back();
     stack.pop_back();
     if (!seen.insert(u).second) continue;
-    if (u != item.node && (u->op == Op::kReduce || u->op == Op::kStage)) continue;
+    if (u != item.node && IsItemNode(u)) continue;
     if (u->op == Op::kIndex) continue;  // Addresses are scalar, whatever the lanes.
     if (u->op == Op::kLoad) work.accesses.push_back({u->src(0), true});
     if (u->op == Op::kStore) work.accesses.push_back({u->src(0), false});
@@ -94,6 +94,9 @@ class LaneChooser {
     return r != nullptr &&
            (Contains(item.output_registers, r) || Contains(item.reduce_registers, r));
   }
+  static bool Accumulates(const Item& item) {
+    return item.node->op == Op::kReduce || item.node->op == Op::kScan;
+  }
   static bool CanBeLane(const UOp* r) {
     return r->range_size() >= 2 && r->range_type() != AxisType::kWarp;
   }
@@ -104,7 +107,7 @@ class LaneChooser {
     std::iota(group_.begin(), group_.end(), size_t{0});
     for (size_t i = 0; i < items_.size(); ++i) {
       for (const Item* input : items_[i]->inputs) {
-        if (input->node->op == Op::kReduce && !input->output_registers.empty()) {
+        if (Accumulates(*input) && !input->output_registers.empty()) {
           group_[Find(i)] = Find(number_.at(input));
         }
       }
@@ -162,11 +165,11 @@ class LaneChooser {
   }
 
   bool IsShared(size_t i, const UOp* r) const {
-    if (items_[i]->node->op == Op::kReduce && Contains(items_[i]->output_registers, r)) {
+    if (Accumulates(*items_[i]) && Contains(items_[i]->output_registers, r)) {
       return HasReaderInGroup(i);
     }
     for (const Item* input : items_[i]->inputs) {
-      if (input->node->op == Op::kReduce && Contains(input->output_registers, r)) return true;
+      if (Accumulates(*input) && Contains(input->output_registers, r)) return true;
     }
     return false;
   }

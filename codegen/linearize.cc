@@ -10,6 +10,7 @@
 #include "codegen/item.h"
 #include "codegen/lowered_kernel.h"
 #include "codegen/row_major.h"
+#include "codegen/scan_loops.h"
 #include "codegen/statement_tree.h"
 #include "rewrite/build.h"
 #include "rewrite/kernel_flags.h"
@@ -18,10 +19,6 @@ namespace quern {
 namespace {
 
 using Ranges = std::vector<const UOp*>;
-
-bool IsItemNode(const UOp* u) {
-  return u->op == Op::kReduce || u->op == Op::kStage || u->op == Op::kStore;
-}
 
 Ranges Join(const Ranges& a, const Ranges& b) {
   Ranges all = a;
@@ -112,7 +109,8 @@ class Linearizer {
       item.path = outside;
       return;
     }
-    const Ranges own(node->src().begin() + 1, node->src().end());
+    Ranges own(node->src().begin() + 1, node->src().end());
+    if (node->op == Op::kScan) own.clear();  // It closes none of them.
     item.loops = Filter(own, /*registers=*/false);
     SortByAxis(item.loops);
     if (node->op == Op::kStage) {
@@ -158,6 +156,7 @@ class Linearizer {
       }
     }
     common.resize(length);
+    if (node->op == Op::kScan) KeepInSequence(node, outside, common);
     // Readers under different loops: the result waits for them in a tile over what they do not
     // share.
     bool waits = false;
@@ -165,7 +164,7 @@ class Linearizer {
       if (Contains(common, r)) continue;
       waits = true;
       item.loops.push_back(r);
-      if (node->op == Op::kReduce) item.tile.push_back(r);
+      if (node->op != Op::kStage) item.tile.push_back(r);
     }
     if (waits) {
       SortByAxis(item.loops);
@@ -185,6 +184,9 @@ class Linearizer {
         break;
       case Op::kStage:
         EmitStage(item);
+        break;
+      case Op::kScan:
+        EmitScan(item);
         break;
       default:
         EmitReduce(item);
@@ -318,12 +320,7 @@ class Linearizer {
     const Op op = item.node->reduce_op();
     const DType dtype = item.node->dtype;
     EmitDeeperInputs(item);
-    const UOp* is_later = nullptr;
-    for (const UOp* r : item.node->src().subspan(1)) {
-      if (IsRegisterAxis(r->range_type())) continue;
-      const UOp* later = Lt(g_, IndexConst(g_, 0), r);
-      is_later = is_later == nullptr ? later : Binary(g_, Op::kOr, is_later, later);
-    }
+    const UOp* is_later = IsLater(g_, item.node->src().subspan(1));
     const UOp* target = nullptr;
     if (const UOp* store = DirectStore(item)) {
       target = store->src(0);
@@ -344,6 +341,30 @@ class Linearizer {
     }
     AddStatement(item, item.loops, Store(g_, target, value), true);
     item.result = Load(g_, Index(g_, target->src(0), target->src(1)));
+  }
+
+  // The carry, at each place first read, then combined with the value there.
+  void EmitScan(Item& item) {
+    EmitDeeperInputs(item);
+    const Op op = item.node->reduce_op();
+    const DType dtype = item.node->dtype;
+    const Ranges carries = LoopsInside(item.node, Join(item.path, item.loops));
+    const UOp* carry = Kept(dtype, carries, item.output_registers);
+    const UOp* result = Kept(dtype, item.tile, item.output_registers);
+    const UOp* before = Where(g_, IsLater(g_, item.node->src().subspan(1)), Load(g_, carry),
+                              ReduceIdentity(g_, op, dtype));
+    item.result = Load(g_, result);
+    const UOp* after = Binary(g_, op, item.result, Resolve(item, item.node->src(0)));
+    AddStatement(item, item.loops, Store(g_, result, before), !item.loops.empty());
+    AddStatement(item, item.loops, Store(g_, carry, after), !item.loops.empty());
+  }
+
+  // Registers, or scratch memory if they have to last over loops.
+  const UOp* Kept(DType dtype, const Ranges& loops, const Ranges& registers) {
+    if (loops.empty()) return RegisterIndex(dtype, registers);
+    const Ranges dimensions = Join(loops, registers);
+    const UOp* buffer = Scratch(g_, dtype, next_scratch_++, Volume(dimensions));
+    return Index(g_, buffer, RowMajorOffset(g_, dimensions));
   }
 
   // The STORE that only copies this reduction to the output, if there is one and nobody else reads.

@@ -7,12 +7,15 @@
 #include "codegen/decompose_math.h"
 #include "codegen/expand.h"
 #include "codegen/linearize.h"
+#include "codegen/matrix_tiles.h"
 #include "codegen/prefetch.h"
 #include "codegen/prefetch_panels.h"
 #include "codegen/prefetch_rows.h"
+#include "codegen/prefix_totals.h"
 #include "codegen/share_values.h"
 #include "codegen/split_loops.h"
 #include "codegen/split_reductions.h"
+#include "codegen/split_scans.h"
 #include "codegen/stage.h"
 #include "codegen/stream_stores.h"
 #include "codegen/transpose_stores.h"
@@ -27,7 +30,7 @@ namespace {
 
 using Form = Pass::Form;
 
-constexpr std::array<Pass, 16> kPasses = {{
+constexpr std::array<Pass, 19> kPasses = {{
     {"simplify", "apply the rule tables to the scheduled kernel",
      [](PassContext& c, const UOp* s) { return Simplify(c.graph, s, c.simplify); }, Form::kKernel},
     {"stage", "copy operands that a LOCAL tile reuses into fast memory",
@@ -42,6 +45,8 @@ constexpr std::array<Pass, 16> kPasses = {{
      [](PassContext& c, const UOp* s) { return SplitPhases(c.graph, s); }, Form::kKernel},
     {"split-reductions", "nest reductions whose loops have output loops between them",
      [](PassContext& c, const UOp* s) { return SplitReductions(c.graph, s); }, Form::kKernel},
+    {"scans", "take scans apart into carries over loops and prefixes in registers",
+     [](PassContext& c, const UOp* s) { return SplitScans(c.graph, s); }, Form::kKernel},
     {"linearize", "turn the kernel into loops, accumulators and stores",
      [](PassContext& c, const UOp* s) { return Linearize(c.graph, s, c.target.vector_bytes); },
      Form::kStatements},
@@ -62,6 +67,11 @@ constexpr std::array<Pass, 16> kPasses = {{
      Form::kStatements},
     {"expand", "unroll register axes and make lanes vectors",
      [](PassContext& c, const UOp* s) { return Expand(c.graph, s, c.target); }, Form::kStatements},
+    {"prefix-totals", "read the total of a vector off its prefix",
+     [](PassContext& c, const UOp* s) { return SharePrefixTotals(c.graph, s); }, Form::kStatements},
+    {"matrix-tiles", "multiply blocks of rows by instructions on tiles",
+     [](PassContext& c, const UOp* s) { return UseMatrixTiles(c.graph, s, c.target); },
+     Form::kStatements},
     {"transpose-stores", "turn tiles around that are stored across their lanes",
      [](PassContext& c, const UOp* s) { return TransposeStores(c.graph, s); }, Form::kStatements},
     {"prefetch", "fetch packed operands ahead of their use",

@@ -7,9 +7,15 @@
 namespace quern {
 namespace {
 
-constexpr std::array<MatrixInstruction, 2> kInstructions = {{
-    {"vdpbf16ps", "avx512bf16", 2, 16, ScalarType::kBF16, ScalarType::kBF16, ScalarType::kF32},
-    {"vpdpbusd", "avx512vnni", 4, 16, ScalarType::kU8, ScalarType::kI8, ScalarType::kI32},
+using enum ScalarType;
+
+// name, feature, group, lanes, rows and steps, types
+constexpr std::array<MatrixInstruction, 5> kInstructions = {{
+    {"vdpbf16ps", "avx512bf16", 2, 16, 1, kBF16, kBF16, kF32},
+    {"vpdpbusd", "avx512vnni", 4, 16, 1, kU8, kI8, kI32},
+    {"tdpbf16ps", "amx-bf16", 2, 16, 16, kBF16, kBF16, kF32},
+    {"tdpbusd", "amx-int8", 4, 16, 16, kU8, kI8, kI32},
+    {"tdpbsud", "amx-int8", 4, 16, 16, kI8, kU8, kI32},
 }};
 
 // Looks through conversions to wider integers that keep the value.
@@ -36,7 +42,7 @@ absl::StatusOr<MatrixFactors> MatchMatrixProduct(const UOp* value) {
   const UOp* y = Narrowest(value->src(1)->src(0));
   for (size_t i = 0; i < kInstructions.size(); ++i) {
     const MatrixInstruction& m = kInstructions[i];
-    if (value->dtype.scalar != m.accumulator) continue;
+    if (value->dtype.scalar != m.accumulator || m.tile > 1) continue;
     if (x->dtype.scalar == m.a && y->dtype.scalar == m.b) {
       return MatrixFactors{static_cast<int>(i), x, y};
     }
@@ -47,6 +53,17 @@ absl::StatusOr<MatrixFactors> MatchMatrixProduct(const UOp* value) {
   return absl::FailedPreconditionError(Concat("no instruction multiplies ", DTypeName(x->dtype),
                                               " by ", DTypeName(y->dtype), " into ",
                                               DTypeName(value->dtype)));
+}
+
+int FindTileInstruction(const MatrixInstruction& instruction, ScalarType rows, ScalarType columns,
+                        const Target& target) {
+  for (size_t i = 0; i < kInstructions.size(); ++i) {
+    const MatrixInstruction& m = kInstructions[i];
+    if (m.tile == 1 || m.group != instruction.group || m.lanes != instruction.lanes) continue;
+    if (m.a != rows || m.b != columns || m.accumulator != instruction.accumulator) continue;
+    if (target.Has(std::string(m.feature))) return static_cast<int>(i);
+  }
+  return -1;
 }
 
 bool HasLanes(const MatrixInstruction& instruction, int64_t lanes) {

@@ -15,19 +15,33 @@ namespace quern {
 ///
 ///     accumulator[l] += Σ_{i < group} a[l·group + i] · b[l·group + i]
 ///
-/// Source: Intel 64 and IA-32 Architectures Software Developer's Manual, VDPBF16PS and VPDPBUSD.
-/// VDPBF16PS takes subnormal inputs as zero and rounds to nearest even; VPDPBUSD wraps.
+/// or, of a tile, one on matrices: an accumulator of `tile` rows of lanes gains `tile` such steps,
+///
+///     accumulator[r][l] += Σ_{s < tile} Σ_{i < group} a[r][s·group + i] · b[s][l·group + i]
+///
+/// Tiles stand in for the vector instruction with the same group, lanes and types where a loop has
+/// enough rows and steps (matrix_tiles.h).
+///
+/// Source: Intel 64 and IA-32 Architectures Software Developer's Manual, VDPBF16PS, VPDPBUSD,
+/// TDPBF16PS, TDPBUSD and TDPBSUD. Those of bf16 take subnormal inputs as zero and round to nearest
+/// even; those of bytes wrap.
 struct MatrixInstruction {
   std::string_view name;
   std::string_view feature;  ///< of LLVM's target
   int group;
-  int lanes;  ///< of the accumulator
+  int lanes;  ///< of the accumulator, or of one of its rows
+  int tile;   ///< rows, and steps at a time; 1: a vector instruction
   ScalarType a;
   ScalarType b;
   ScalarType accumulator;
 };
 
 std::span<const MatrixInstruction> MatrixInstructions();
+
+/// The instruction on tiles that does what `instruction` does with these types of the factor that
+/// has the rows and of that which has the columns, if the target has it; else -1.
+int FindTileInstruction(const MatrixInstruction& instruction, ScalarType rows, ScalarType columns,
+                        const Target& target);
 
 /// Whether an accumulator of so many lanes is a whole number of registers that can be joined.
 bool HasLanes(const MatrixInstruction& instruction, int64_t lanes);

@@ -12,6 +12,10 @@ namespace quern {
 ///     store(temporary[t, i], reduce(v, k))          first phase, parallel over t
 ///     store(out[i], reduce(temporary[t, i], t))     second phase
 ///
+/// A SCAN over threads is a reduction, too, of each thread's block; in the second phase each block
+/// begins with the totals of those before it. Of two SCANs that run through one loop in both
+/// directions one has a phase of its own, whose results wait in a temporary.
+///
 /// The result is a sink of sinks, one a phase, also when nothing was split.
 const UOp* SplitPhases(UOpGraph& graph, const UOp* sink);
 

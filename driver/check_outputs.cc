@@ -10,6 +10,7 @@
 #include "rewrite/build.h"
 #include "rewrite/concat.h"
 #include "rewrite/range_sets.h"
+#include "rewrite/scan.h"
 #include "rewrite/simplify.h"
 #include "runtime/random_data.h"
 
@@ -19,6 +20,9 @@ namespace {
 // Above this many operations only a sample is interpreted.
 constexpr double kInterpretAllCost = 5e6;
 constexpr int kSamples = 64;
+// Where each takes long, fewer do: the first, the last and some between.
+constexpr int kLeastSamples = 4;
+constexpr double kSampledCost = 4e8;
 
 void Note(const TensorInfo& t, const Difference& d, double tolerance, const void* want,
           const void* got, OutputCheck& check) {
@@ -42,9 +46,20 @@ const TensorInfo& TensorOf(const Program& program, int64_t slot, size_t* place) 
   QUERN_CHECK_MSG(false, "a kernel uses a tensor of its program");
 }
 
+int SamplesOf(const UOp* kernel, const UOp* store) {
+  const RangeSets sets(store);
+  double outputs = 1;
+  for (const UOp* r : sets.Members(sets.Of(store))) {
+    outputs *= static_cast<double>(r->range_size());
+  }
+  const double cost = EstimateWork(kernel).cost / std::max(1.0, outputs);
+  return static_cast<int>(std::clamp<double>(kSampledCost / cost, kLeastSamples, kSamples));
+}
+
 // Interprets single elements of one store, each as a kernel of its own that writes one number.
-absl::Status CompareSample(const Program& program, const UOp* store, std::vector<BufferView> inputs,
-                           const TensorMemory& got, double tolerance, OutputCheck& check) {
+absl::Status CompareSample(const Program& program, const UOp* store, int samples,
+                           std::vector<BufferView> inputs, const TensorMemory& got,
+                           double tolerance, OutputCheck& check) {
   const UOp* element = store->src(0);
   size_t place = 0;
   const TensorInfo& t = TensorOf(program, element->src(0)->slot(), &place);
@@ -55,10 +70,10 @@ absl::Status CompareSample(const Program& program, const UOp* store, std::vector
   }
   const int64_t free_slot = int64_t{1} << 40;
   const int64_t item = ByteSize(t.dtype.scalar);
-  std::vector<char> want(kSamples * item), have(kSamples * item);
+  std::vector<char> want(samples * item), have(samples * item);
   std::vector<int64_t> offsets;
   std::mt19937_64 random(1);
-  for (int n = 0; n < kSamples; ++n) {
+  for (int n = 0; n < samples; ++n) {
     UOpGraph g;
     std::vector<const UOp*> values;
     for (const UOp* r : ranges) {
@@ -70,7 +85,8 @@ absl::Status CompareSample(const Program& program, const UOp* store, std::vector
                              : static_cast<int64_t>(random() % (static_cast<uint64_t>(last) + 1));
       values.push_back(IndexConst(g, at));
     }
-    const UOp* own = g.Import(store);
+    // A scan needs all its places; as a reduction each element stands alone.
+    const UOp* own = ScansAsReductions(g, g.Import(store));
     std::vector<const UOp*> own_ranges;
     for (const UOp* r : ranges) own_ranges.push_back(g.Import(r));
     own = Substitute(g, own, own_ranges, values);
@@ -132,7 +148,8 @@ absl::Status CompareWithInterpreter(const Program& program, const TensorMemory& 
     const double tolerance = OutputTolerance(kernel.sink, t.dtype);
     if (EstimateWork(kernel.sink).cost > kInterpretAllCost) {
       for (const UOp* store : kernel.sink->src()) {
-        const absl::Status s = CompareSample(program, store, seen, got, tolerance, check);
+        const int samples = SamplesOf(kernel.sink, store);
+        const absl::Status s = CompareSample(program, store, samples, seen, got, tolerance, check);
         if (!s.ok()) return s;
       }
     } else {

@@ -18,6 +18,7 @@
 #include "rewrite/concat.h"
 #include "rewrite/merge_loops.h"
 #include "rewrite/pseudo_code.h"
+#include "rewrite/scan.h"
 #include "rewrite/simplify.h"
 #include "rewrite/text.h"
 #include "runtime/cpu_device.h"
@@ -181,7 +182,10 @@ absl::Status ExplainKernel(const ExplainOptions& options, const PrepareConfig& c
     if (merged != sink && Selected(options, "merged-loops")) {
       out.Section("merged-loops", "neighbouring loops that are walked as one", out.Show(merged));
     }
-    sink = merged;
+    sink = RecognizeScans(graph, merged);
+    if (sink != merged && Selected(options, "scans")) {
+      out.Section("scans", "sums over all that comes before, in one pass", out.Show(sink));
+    }
   }
 
   Scheduler scheduler(graph, sink, target);

@@ -9,6 +9,7 @@
 #include "driver/tensor_memory.h"
 #include "optimizer/work.h"
 #include "rewrite/concat.h"
+#include "rewrite/scan.h"
 
 namespace quern {
 namespace {
@@ -16,6 +17,9 @@ namespace {
 // Unoptimised loops do about a billion operations a second; more than this is not waited for unless
 // the check needs it.
 constexpr double kMaxNooptFlops = 8e9;
+// A check does not wait for it, either, if it takes n² steps where the kernel takes n; the
+// interpreter's samples remain.
+constexpr double kMaxCheckedGrowth = 4;
 
 absl::StatusOr<ExecutionPlan> PrepareWith(const Program& program, const PrepareConfig& config,
                                           OptStrategy strategy) {
@@ -30,9 +34,17 @@ bool UsesDoubles(const Program& program) {
                      [](const TensorInfo& t) { return t.dtype == kF64Type; });
 }
 
+// With a reduction over all that comes before as it is written.
+double UnoptimisedFlops(const Program& program) {
+  double flops = 0;
+  for (const KernelInfo& kernel : program.kernels) flops += EstimateWork(kernel.sink).flops;
+  return flops;
+}
+
 void DescribeWork(const Program& program, ProgramReport& report) {
   for (const KernelInfo& kernel : program.kernels) {
-    const WorkEstimate work = EstimateWork(kernel.sink);
+    UOpGraph graph;
+    const WorkEstimate work = EstimateWork(RecognizeScans(graph, graph.Import(kernel.sink)));
     report.flops += work.flops;
     report.bytes += work.bytes;
     report.kernel_names.push_back(kernel.name);
@@ -129,7 +141,10 @@ absl::StatusOr<ProgramReport> MeasureProgram(ProgramInput input, const PrepareCo
 
   std::vector<ExecutionPlan*> plans = {&*plan};
   std::optional<ExecutionPlan> heuristic, noopt;
-  if (options.check || (options.compare && report.flops <= kMaxNooptFlops)) {
+  const double noopt_flops = UnoptimisedFlops(program);
+  const bool soon = noopt_flops <= kMaxNooptFlops;
+  if ((options.check && (soon || noopt_flops <= kMaxCheckedGrowth * report.flops)) ||
+      (options.compare && soon)) {
     absl::StatusOr<ExecutionPlan> other = PrepareWith(program, config, OptStrategy::NoOpt{});
     if (!other.ok()) return other.status();
     noopt = *std::move(other);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "optimizer/heuristic_steps.h"
+#include "rewrite/scan.h"
 
 namespace quern {
 namespace {
@@ -29,6 +30,7 @@ void SplitForThreads(Scheduler& s) {
 }  // namespace
 
 void UseMatrixInstructions(Scheduler& s) {
+  if (TileMatrixInstructions(s)) return;
   // VDPBF16PS runs at half the speed of f32 products on Intel's cores and at twice on AMD's: see
   // docs/decisions.md. The search may still choose it.
   const bool slow_bf16 = s.target().llvm_cpu.rfind("znver", 0) != 0;
@@ -277,6 +279,7 @@ uint64_t MaskedRanges(const RangeSets& sets, const UOp* kernel) {
 }  // namespace
 
 void DivideAmongThreads(Scheduler& s) {
+  constexpr double kScannedTwice = 0.25;  // Blocks of a scan are read for their totals first.
   const int64_t cores = s.target().cores;
   if (cores < 2 || EstimateSeconds(s.kernel()) < kMinThreadedSeconds) return;
   // The division with the shortest longest chunk; padding is worth it if that makes it shorter.
@@ -297,6 +300,7 @@ void DivideAmongThreads(Scheduler& s) {
       if (!divides && a.size < 4 * threads) continue;
       const double share = static_cast<double>(chunk) / static_cast<double>(a.size);
       double margin = divides ? 0 : 1e-3;  // Padding brings masks with it.
+      if (IsScanned(s.kernel(), a.range)) margin += kScannedTwice;
       // At the ends of its chunk a thread asks whether it has the ends of all.
       constexpr double kMasks = 0.2;
       constexpr int64_t kShortChunk = 8;

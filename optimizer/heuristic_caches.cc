@@ -139,6 +139,9 @@ constexpr int64_t kLargestBlock = 32;
 
 // A product reads one operand again for every row of tiles: keep its panel, packed, in cache.
 void TileCaches(Scheduler& s) {
+  for (const Axis& a : s.axes()) {
+    if (a.type == AxisType::kLocal) return;  // Tiles of matrix instructions are packed already.
+  }
   const RangeSets sets(s.kernel());
   for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
     if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) continue;

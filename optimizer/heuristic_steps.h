@@ -60,6 +60,9 @@ LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,
 
 // The steps, in their order.
 
+/// Instructions on tiles, if the target has them and the kernel is a product that they fit; else
+/// false (heuristic_matrix_tiles.cc).
+bool TileMatrixInstructions(Scheduler& s);
 /// Matrix instructions, if the kernel is a product that fits.
 void UseMatrixInstructions(Scheduler& s);
 /// Lanes along a reduced axis whose operands are contiguous there; blocks of a long reduction with

@@ -6,6 +6,7 @@
 #include "optimizer/scheduler.h"
 #include "rewrite/concat.h"
 #include "rewrite/merge_loops.h"
+#include "rewrite/scan.h"
 #include "rewrite/simplify.h"
 #include "rewrite/verify.h"
 #include "runtime/cpu_target.h"
@@ -112,7 +113,7 @@ absl::StatusOr<PreparedKernel> PrepareKernel(const UOp* kernel, const PrepareCon
   const Target& target = context.device.target();
   kernel = graph.Import(kernel);
   if (context.config.strategy.As<OptStrategy::NoOpt>() == nullptr) {
-    kernel = MergeLoops(graph, kernel);
+    kernel = RecognizeScans(graph, MergeLoops(graph, kernel));
   }
   Scheduler scheduler(graph, kernel, target);
   if (absl::Status s = Schedule(kernel, context, scheduler, report); !s.ok()) return s;

@@ -6,17 +6,20 @@
 #include "optimizer/work.h"
 #include "rewrite/build.h"
 #include "rewrite/range_sets.h"
+#include "rewrite/scan.h"
 
 namespace quern {
 const UOp* SampleKernel(UOpGraph& graph, const UOp* kernel, double max_cost) {
   const double cost = EstimateWork(kernel).cost;
   if (cost <= max_cost) return kernel;
+  // A scan needs all its places; as a reduction each output stands alone.
+  kernel = ScansAsReductions(graph, kernel);
   const RangeSets sets(kernel);
   std::vector<const UOp*> outputs = sets.Members(sets.Of(kernel));
   // Thin the long axes most: halve the longest until the rest is small enough.
   std::vector<int64_t> sizes;
   for (const UOp* r : outputs) sizes.push_back(r->range_size());
-  double left = cost;
+  double left = EstimateWork(kernel).cost;
   while (left > max_cost && !sizes.empty()) {
     auto longest = std::max_element(sizes.begin(), sizes.end());
     if (*longest <= 2) break;

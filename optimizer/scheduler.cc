@@ -9,6 +9,7 @@
 #include "rewrite/concat.h"
 #include "rewrite/kernel_flags.h"
 #include "rewrite/range_sets.h"
+#include "rewrite/scan.h"
 #include "rewrite/simplify.h"
 #include "rewrite/verify.h"
 
@@ -216,7 +217,8 @@ void Scheduler::Renumber(const std::vector<const UOp*>& order, const UOp* replac
     from.push_back(replaced);
     to.push_back(value);
   }
-  // A REDUCE that closed the old range closes all the ranges of its value.
+  // A REDUCE that closed the old range closes all the ranges of its value, and a SCAN counts
+  // through them.
   absl::flat_hash_map<const UOp*, const UOp*> done;
   for (size_t i = 0; i < from.size(); ++i) done[from[i]] = to[i];
   std::vector<const UOp*> sources;
@@ -225,10 +227,9 @@ void Scheduler::Renumber(const std::vector<const UOp*>& order, const UOp* replac
     sources.clear();
     for (size_t i = 0; i < u->source_count; ++i) {
       const UOp* s = done.at(u->src(i));
-      if (u->op == Op::kReduce && i > 0 && s->op != Op::kRange) {
-        for (const UOp* r : Toposort(s)) {
-          if (r->op == Op::kRange) sources.push_back(r);
-        }
+      const bool closes = u->op == Op::kReduce || u->op == Op::kScan;
+      if (closes && i > 0 && s->op != Op::kRange) {
+        for (const UOp* r : SlowestFirst(s)) sources.push_back(r);
       } else {
         sources.push_back(s);
       }
@@ -318,9 +319,10 @@ absl::Status Scheduler::ApplyPad(const Action& action) {
       sources.push_back(gate);
     }
     if (IsZeroOutside(u, sets, axis.range, zero_outside)) zero_outside.insert(u);
+    const bool combines = u->op == Op::kReduce || u->op == Op::kScan;
     const bool sums_zeros =
-        u->op == Op::kReduce && u->reduce_op() == Op::kAdd && zero_outside.contains(u->src(0));
-    if (u->op == Op::kReduce && !sums_zeros &&
+        combines && u->reduce_op() == Op::kAdd && zero_outside.contains(u->src(0));
+    if (combines && !sums_zeros &&
         std::find(sources.begin() + 1, sources.end(), wide) != sources.end()) {
       sources[0] =
           Where(graph_, inside, sources[0], ReduceIdentity(graph_, u->reduce_op(), u->dtype));

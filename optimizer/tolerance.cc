@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/container/flat_hash_set.h"
 #include "rewrite/graph.h"
 
 namespace quern {
@@ -26,8 +27,12 @@ double Epsilon(DType t) {
 // The largest number of terms that one element of the kernel sums up, nested reductions multiplied.
 double Terms(const UOp* sink) {
   double terms = 1;
+  absl::flat_hash_set<const UOp*> scanned;
   for (const UOp* u : Toposort(sink)) {
-    if (u->op == Op::kRange && IsReduceAxis(u->range_type())) {
+    if (u->op == Op::kScan) scanned.insert(u->src().begin() + 1, u->src().end());
+  }
+  for (const UOp* u : Toposort(sink)) {
+    if (u->op == Op::kRange && (IsReduceAxis(u->range_type()) || scanned.contains(u))) {
       terms *= std::max<double>(1, static_cast<double>(u->range_size()));
     }
   }

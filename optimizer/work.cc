@@ -32,6 +32,8 @@ double CostOf(const UOp* u) {
     case Op::kTanh:
     case Op::kErf:
       return 10;
+    case Op::kScan:
+      return 2;  // a prefix and what came before
     default:
       return IsElementwise(u->op) && !IsIndex(u->dtype) && u->op != Op::kConst ? 1 : 0;
   }
@@ -127,7 +129,8 @@ WorkEstimate EstimateWork(const UOp* sink) {
     }
     uint64_t free = sets.Of(u);
     double cost = CostOf(u);
-    bool flop = IsFlop(u);
+    bool flop = IsFlop(u) || u->op == Op::kScan;
+    work.reduces = work.reduces || u->op == Op::kScan;
     if (u->op == Op::kReduce) {
       work.reduces = true;
       cost = 1;

@@ -81,6 +81,12 @@ ExpressionPiece InfixPiece(const Infix& infix, std::span<const ExpressionPiece> 
   return {Concat(left, " ", infix.sign, " ", right), infix.precedence};
 }
 
+// As "scan_add", "scan_max_before", "scan_mul_from": from this place on.
+std::string ScanName(const UOp* u) {
+  constexpr std::array<std::string_view, 4> kWhich = {"", "_before", "_from", "_after"};
+  return Concat("scan_", OpName(u->reduce_op()), kWhich[static_cast<size_t>(u->arg.b)]);
+}
+
 std::string FloatText(const UOp* u) {
   const double value = u->FloatValue();
   if (std::isnan(value)) return "nan";
@@ -151,15 +157,22 @@ ExpressionPiece OperationPiece(const UOp* u, std::span<const ExpressionPiece> s)
       return {Concat(InParentheses(s[0], s[0].precedence < kPrimary), ".lane", u->arg.a), kPrimary};
     case Op::kHorizontal:
       return Call(Concat("lanes_", OpName(u->reduce_op())), s);
+    case Op::kPrefix:
+      return Call(Concat("lanes_", ScanName(u)), s);
     case Op::kInterleave:
       return Call(u->arg.a == 0 ? "interleave" : Concat("interleave", u->arg.a), s);
+    case Op::kTile:
+      return Call(Concat("tile", u->arg.a), s);
     case Op::kMatrix:
       return Call(Concat("matrix", u->arg.a), s);
     case Op::kMulAdd:
       return Call("fma", s);
     case Op::kReduce:
+    case Op::kScan:
     case Op::kStage: {
-      std::string name = u->op == Op::kStage ? "stage" : std::string(OpName(u->reduce_op()));
+      std::string name = u->op == Op::kStage  ? "stage"
+                         : u->op == Op::kScan ? ScanName(u)
+                                              : std::string(OpName(u->reduce_op()));
       std::string_view separator = "[";
       for (const UOp* r : u->src().subspan(1)) {
         Append(name, separator, NameText(r));

@@ -50,7 +50,7 @@ Hash128 ContentHash(Op op, DType dtype, std::span<const UOp* const> sources, Arg
   static const std::array<uint64_t, kOpCount> name_hashes = MakeNameHashes();
   // The combining op is an argument by name, too.
   int64_t a = arg.a;
-  if (op == Op::kReduce || op == Op::kHorizontal) {
+  if (op == Op::kReduce || op == Op::kScan || op == Op::kHorizontal || op == Op::kPrefix) {
     a = static_cast<int64_t>(name_hashes[static_cast<size_t>(arg.a)]);
   }
   Hasher h;

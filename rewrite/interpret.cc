@@ -6,6 +6,7 @@
 
 #include "rewrite/concat.h"
 #include "rewrite/interpreter_program.h"
+#include "rewrite/scan.h"
 
 namespace quern {
 namespace {
@@ -164,6 +165,30 @@ class Machine {
     }
   }
 
+  // c + a·b, the rows of `a` in groups of 32 bits, of which `b` has one for each column.
+  void Tile(const InterpreterStep& in, Scalar* result) {
+    const ScalarType type = in.node->dtype.scalar;
+    const DType a = in.node->src(1)->dtype;
+    const DType b = in.node->src(2)->dtype;
+    const auto rows = static_cast<int>(in.node->arg.b);
+    const int columns = in.lanes / rows;
+    const int depth = a.lanes / rows;
+    const int group = 4 / ByteSize(a.scalar);
+    for (int lane = 0; lane < in.lanes; ++lane) {
+      Scalar sum = cells_[in.sources[0] + lane];
+      for (int k = 0; k < depth; ++k) {
+        const int at_b = ((k / group) * columns + lane % columns) * group + k % group;
+        const Scalar x = cells_[in.sources[1] + lane / columns * depth + k];
+        const Scalar y = cells_[in.sources[2] + at_b];
+        const Scalar factors[2] = {Evaluate(Op::kCast, a.scalar, type, &x, &overflow_),
+                                   Evaluate(Op::kCast, b.scalar, type, &y, &overflow_)};
+        const Scalar terms[2] = {sum, Evaluate(Op::kMul, type, type, factors, &overflow_)};
+        sum = Evaluate(Op::kAdd, type, type, terms, &overflow_);
+      }
+      result[lane] = sum;
+    }
+  }
+
   void Step(const InterpreterStep& in) {
     const ScalarType type = in.node->dtype.scalar;
     Scalar* result = &cells_[in.result];
@@ -195,6 +220,9 @@ class Machine {
       case Code::kMatrix:
         Matrix(in, result);
         break;
+      case Code::kTile:
+        Tile(in, result);
+        break;
       case Code::kHorizontal: {
         // Neighbours are combined: lane i is made of the lanes from i·group on.
         const int group = in.node->src(0)->dtype.lanes / in.lanes;
@@ -202,6 +230,19 @@ class Machine {
           Scalar sum = source[lane * group];
           for (int i = 1; i < group; ++i) Combine(in.node, type, source[lane * group + i], sum);
           result[lane] = IsFloat(type) ? Scalar{.f = RoundFloat(type, sum.f)} : sum;
+        }
+        break;
+      }
+      case Code::kPrefix: {
+        const bool reverse = (in.node->arg.b & kScanReverse) != 0;
+        const bool exclusive = (in.node->arg.b & kScanExclusive) != 0;
+        Scalar sum = ReduceStart(in.node->reduce_op(), type);
+        for (int i = 0; i < in.lanes; ++i) {
+          const int lane = reverse ? in.lanes - 1 - i : i;
+          const Scalar before = sum;
+          Combine(in.node, type, source[lane], sum);
+          const Scalar here = exclusive ? before : sum;
+          result[lane] = IsFloat(type) ? Scalar{.f = RoundFloat(type, here.f)} : here;
         }
         break;
       }
@@ -276,6 +317,8 @@ class Machine {
 }  // namespace
 
 absl::Status Interpret(const UOp* sink, std::span<const BufferView> params) {
+  UOpGraph graph;
+  sink = ScansAsReductions(graph, sink);
   const absl::StatusOr<InterpreterProgram> program =
       CompileForInterpreter(sink, LoopOrder::kReduces);
   if (!program.ok()) return program.status();

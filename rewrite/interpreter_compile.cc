@@ -190,6 +190,7 @@ class Compiler {
         PushAddress(u->src(0));
         return absl::OkStatus();
       case Op::kStage:
+      case Op::kScan:
         tasks_.push_back({Task::kCompute, u});
         tasks_.push_back({Task::kExpression, u->src(0)});
         return absl::OkStatus();
@@ -286,11 +287,14 @@ class Compiler {
                 : u->op == Op::kHorizontal ? Code::kHorizontal
                 : u->op == Op::kExtract    ? Code::kExtract
                 : u->op == Op::kStage      ? Code::kStage
+                : u->op == Op::kScan       ? Code::kScan
+                : u->op == Op::kPrefix     ? Code::kPrefix
                 : u->op == Op::kMatrix     ? Code::kMatrix
+                : u->op == Op::kTile       ? Code::kTile
                                            : Code::kElementwise;
       in.node = u;
       in.lanes = u->dtype.lanes;
-      const size_t values = u->op == Op::kStage ? 1 : u->source_count;
+      const size_t values = u->op == Op::kStage || u->op == Op::kScan ? 1 : u->source_count;
       for (size_t i = 0; i < values; ++i) in.sources[i] = CellOf(u->src(i));
     }
     in.result = NewCells(u->dtype.lanes);

@@ -19,9 +19,12 @@ struct InterpreterStep {
     kBroadcast,
     kHorizontal,
     kExtract,
-    kStage,       ///< a copy
+    kStage,  ///< a copy
+    kScan,   ///< for printing only: to interpret, scans are written as reductions first
+    kPrefix,
     kInterleave,  ///< one of the sources, number `amount`, into every n-th lane of the result
     kMatrix,
+    kTile,
     kLoad,        ///< sources: offset, gate; from `buffer`
     kStore,       ///< sources: offset, gate, value; to `buffer`
     kLoop,        ///< `amount` is the size; the body follows, `jump` instructions long

@@ -22,6 +22,8 @@ class LoopUses {
       } else if (u->op == Op::kReduce) {
         for (const UOp* r : u->src().subspan(1)) closers_[r].push_back(u);
         if (IsIndex(u->dtype)) alone_ |= sets_.Of(u->src(0));
+      } else if (u->op == Op::kScan) {
+        for (const UOp* r : u->src().subspan(1)) alone_ |= sets_.Bit(r);
       } else if (u->op == Op::kStore) {
         stores_.push_back(u);
       } else if (!IsIndex(u->dtype)) {

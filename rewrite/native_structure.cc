@@ -70,6 +70,9 @@ const UOp* ClosedRanges(const UOp* u, RuleContext& context) {
     if (!r->IsConst()) kept.push_back(r);
   }
   if (kept.size() == u->source_count) return nullptr;
+  if (kept.size() == 1 && u->op == Op::kScan && (u->arg.b & kScanExclusive) != 0) {
+    return ReduceIdentity(context.graph, u->reduce_op(), u->dtype);
+  }
   if (kept.size() == 1) return u->src(0);
   return context.graph.Make(u->op, u->dtype, kept, u->arg);
 }
@@ -135,7 +138,7 @@ std::span<const NativeRule> NativeStructureRules() {
       {"statements.flat",
        OpBit(Op::kLoop) | OpBit(Op::kBlock) | OpBit(Op::kSink) | OpBit(Op::kPhase), Statements,
        "any number of sources"},
-      {"ranges.closed", OpBit(Op::kReduce) | OpBit(Op::kStage), ClosedRanges,
+      {"ranges.closed", OpBit(Op::kReduce) | OpBit(Op::kStage) | OpBit(Op::kScan), ClosedRanges,
        "any number of sources"},
       {"reduce.constant", OpBit(Op::kReduce), InvariantReduce, "any number of sources"},
       {"broadcast.outside", ElementwiseRoots(), BroadcastOutside, "applies to every operation"},

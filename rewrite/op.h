@@ -26,6 +26,7 @@ enum class Op : uint8_t {
   // Loops.
   kReduce,  ///< (value, range…): combines value over the ranges; arg.a is the combining Op
   kStage,   ///< (value, range…): value, kept in fast memory over the ranges
+  kScan,    ///< (value, range…): value combined over the places up to this one; arg: Op, flags
   // Arithmetic.
   kAdd,
   kSub,
@@ -65,8 +66,10 @@ enum class Op : uint8_t {
   // Vectors.
   kBroadcast,   ///< (scalar): the same value in every lane
   kHorizontal,  ///< (vector): all lanes combined by arg.a, giving arg.b lanes (1 = a scalar)
+  kPrefix,      ///< (vector): each lane combined with those before it; arg: Op, flags of a scan
   kExtract,     ///< (vector): its lanes from arg.a on, as many as the result has
   kInterleave,  ///< (vector…): lane 0 of each, then lane 1 of each, …; arg.a: groups of so many
+  kTile,        ///< (accumulator, a, b): matrices of arg.b rows; arg.a: instruction
   kMatrix,      ///< (accumulator, a, b): lane l gains Σ_i a[l·g+i]·b[l·g+i]; arg.a: instruction
   // Statements (dtype void).
   kLoop,   ///< (range, statement…): the statements for each value of the range

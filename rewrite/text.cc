@@ -33,12 +33,17 @@ ArgNames NamesOf(Op op) {
       return {"op", "", Spelling::kCombiningOp, true};
     case Op::kHorizontal:
       return {"op", "lanes", Spelling::kCombiningOp, true};
+    case Op::kScan:
+    case Op::kPrefix:
+      return {"op", "flags", Spelling::kCombiningOp, true};
     case Op::kExtract:
       return {"lane", "", Spelling::kInteger, true};
     case Op::kLoad:
       return {"prefetch", "again"};
     case Op::kInterleave:
       return {"group", ""};
+    case Op::kTile:
+      return {"number", "rows", Spelling::kInteger, true};
     case Op::kMatrix:
       return {"number", "", Spelling::kInteger, true};
     default:

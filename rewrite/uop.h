@@ -84,12 +84,16 @@ struct UOp {
     QUERN_CHECK(op == Op::kRange);
     return static_cast<AxisType>(arg.b & 0xff);
   }
-  /// The combining operation of kReduce and kHorizontal: kAdd, kMul, kMax or kMin.
+  /// The combining operation of kReduce, kScan, kHorizontal and kPrefix: kAdd, kMul, kMax or kMin.
   Op reduce_op() const {
-    QUERN_CHECK(op == Op::kReduce || op == Op::kHorizontal);
+    QUERN_CHECK(op == Op::kReduce || op == Op::kScan || op == Op::kHorizontal || op == Op::kPrefix);
     return static_cast<Op>(arg.a);
   }
 };
+
+/// The second argument of kScan and kPrefix: which places count, any of these together.
+inline constexpr int64_t kScanExclusive = 1;  ///< not the place itself
+inline constexpr int64_t kScanReverse = 2;    ///< those behind it instead of those before it
 
 /// The argument of a kRange.
 inline Arg RangeArg(int64_t size, int axis, AxisType type) {

@@ -23,8 +23,8 @@ std::string NameOf(const UOp* u) {
                   " elements)");
   }
   if (u->op == Op::kIndex) return Concat("the access of ", NameOf(u->src(0)));
-  if (u->op == Op::kReduce)
-    return Concat("the reduce.", DTypeName(u->dtype), " by ", OpName(u->reduce_op()));
+  if (u->op == Op::kReduce || u->op == Op::kScan)
+    return Concat("the ", OpName(u->op), ".", DTypeName(u->dtype), " by ", OpName(u->reduce_op()));
   return Concat("the ", OpName(u->op), ".", DTypeName(u->dtype));
 }
 
@@ -67,6 +67,7 @@ bool NeverRuns(const UOp* u, const RangeSets& sets) {
       return std::any_of(free.begin(), free.end(), IsEmpty);
     }
     case Op::kReduce:
+    case Op::kScan:
     case Op::kLoop:
       return std::any_of(u->src().begin(), u->src().end(), IsEmpty);
     default:
@@ -120,9 +121,11 @@ absl::Status VerifyKernelNode(const UOp* u, const RangeSets& sets) {
     case Op::kLanes:
     case Op::kBroadcast:
     case Op::kHorizontal:
+    case Op::kPrefix:
     case Op::kExtract:
     case Op::kInterleave:
     case Op::kMatrix:
+    case Op::kTile:
     case Op::kLoop:
     case Op::kBlock:
     case Op::kScratch:
@@ -161,6 +164,36 @@ absl::Status VerifyInPlace(const std::vector<const UOp*>& order, const UOp* part
     const auto found = stored.find(index->src(0));
     if (found == stored.end() || found->second == index->src(1)) continue;
     return Fail(NameOf(index->src(0)), " is loaded and stored at different offsets");
+  }
+  return absl::OkStatus();
+}
+
+// A scan counts through its places in the order in which they run: threads, then loops, then
+// registers. It keeps what it has read in mind, so no store of the kernel may change that.
+absl::Status VerifyScans(const std::vector<const UOp*>& order, const UOp* part) {
+  const auto rank = [](const UOp* r) {
+    if (IsRegisterAxis(r->range_type())) return std::pair(2, 0);
+    return std::pair(r->range_type() == AxisType::kThread ? 0 : 1, r->range_axis());
+  };
+  absl::flat_hash_set<const UOp*> stored;
+  for (const UOp* s : part->src()) {
+    if (s->op == Op::kStore) stored.insert(s->src(0)->src(0));
+  }
+  for (const UOp* u : order) {
+    if (u->op != Op::kScan) continue;
+    // Of what never runs, no action can break the order.
+    if (std::any_of(u->src().begin(), u->src().end(), IsEmpty)) continue;
+    for (size_t i = 1; i < u->source_count; ++i) {
+      const UOp* r = u->src(i);
+      if (i > 1 && rank(u->src(i - 1)) > rank(r)) {
+        return Fail(NameOf(u), " counts through ", NameOf(u->src(i - 1)), " before ", NameOf(r));
+      }
+    }
+    for (const UOp* v : Toposort(u)) {
+      if (v->op == Op::kLoad && stored.contains(v->src(0)->src(0))) {
+        return Fail(NameOf(u), " reads ", NameOf(v->src(0)->src(0)), ", which the kernel stores");
+      }
+    }
   }
   return absl::OkStatus();
 }
@@ -204,6 +237,7 @@ absl::Status VerifyKernel(const UOp* sink) {
   for (const UOp* part : parts) {
     if (absl::Status s = VerifyAxes(RangeSets(part).ranges()); !s.ok()) return s;
     if (absl::Status s = VerifyInPlace(Toposort(part), part); !s.ok()) return s;
+    if (absl::Status s = VerifyScans(Toposort(part), part); !s.ok()) return s;
   }
   return VerifyAccesses(sink, sets);
 }
@@ -217,7 +251,7 @@ absl::Status VerifyLowered(const UOp* sink) {
   if (absl::Status s = VerifyNodes(order); !s.ok()) return s;
   for (const UOp* u : order) {
     if (u->op == Op::kStage) return Fail(NameOf(u), " is left");
-    if (u->op != Op::kReduce) continue;
+    if (u->op != Op::kReduce && u->op != Op::kScan) continue;
     for (const UOp* r : u->src().subspan(1)) {
       if (!IsRegisterAxis(r->range_type())) return Fail(NameOf(u), " over ", NameOf(r), " is left");
     }
@@ -242,7 +276,7 @@ absl::Status VerifyLowered(const UOp* sink) {
 absl::Status VerifyExpanded(const UOp* sink) {
   if (absl::Status s = VerifyLowered(sink); !s.ok()) return s;
   for (const UOp* u : Toposort(sink)) {
-    if (u->op == Op::kReduce) return Fail(NameOf(u), " is left");
+    if (u->op == Op::kReduce || u->op == Op::kScan) return Fail(NameOf(u), " is left");
     if (u->op == Op::kRange && IsRegisterAxis(u->range_type())) return Fail(NameOf(u), " is left");
   }
   return absl::OkStatus();

@@ -110,6 +110,22 @@ absl::Status VerifyMemory(const Node& n) {
   return absl::OkStatus();
 }
 
+absl::Status VerifyScan(const Node& n) {
+  if (n.dtype != n.source(0)) return Fail(n, "the type is not that of the value");
+  if (!IsCombining(n.arg.a)) return Fail(n, "combines with add, mul, max or min only");
+  if (!IsFloat(n.dtype) && !IsInteger(n.dtype)) return Fail(n, "is for floats and integers only");
+  if ((n.arg.b & ~(kScanExclusive | kScanReverse)) != 0) {
+    return Fail(n, Concat("there are no flags ", n.arg.b));
+  }
+  for (size_t i = 1; i < n.sources.size(); ++i) {
+    if (n.sources[i]->op != Op::kRange) return Fail(n, Concat("source ", i, " is not a range"));
+    for (size_t j = 1; j < i; ++j) {
+      if (n.sources[i] == n.sources[j]) return Fail(n, "a range is named twice");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status VerifyReduce(const Node& n) {
   if (n.dtype != n.source(0)) return Fail(n, "the type is not that of the value");
   for (size_t i = 1; i < n.sources.size(); ++i) {
@@ -201,6 +217,17 @@ absl::Status VerifyElementwise(const Node& n) {
 
 absl::Status VerifyVector(const Node& n) {
   const DType from = n.source(0);
+  if (n.op == Op::kTile) {
+    const int64_t rows = n.arg.b;
+    if (n.dtype != from) return Fail(n, "the type is not that of the accumulator");
+    if (rows < 1 || n.dtype.lanes % rows != 0 || n.source(1).lanes % rows != 0 ||
+        n.source(2).lanes != n.source(1).lanes / rows * (n.dtype.lanes / rows)) {
+      return Fail(n, Concat("the matrices do not fit for ", rows, " rows"));
+    }
+    const int bytes = ByteSize(n.source(1).scalar);
+    return bytes >= 1 && bytes <= 4 ? absl::OkStatus()
+                                    : Fail(n, "the factors do not fill groups of 32 bits");
+  }
   if (n.op == Op::kMatrix) {
     return n.dtype == from ? absl::OkStatus() : Fail(n, "the type is not that of the accumulator");
   }
@@ -281,11 +308,15 @@ absl::Status VerifyNode(Op op, DType dtype, std::span<const UOp* const> sources,
     case Op::kReduce:
     case Op::kStage:
       return VerifyReduce(n);
+    case Op::kScan:
+    case Op::kPrefix:
+      return VerifyScan(n);
     case Op::kBroadcast:
     case Op::kHorizontal:
     case Op::kExtract:
     case Op::kInterleave:
     case Op::kMatrix:
+    case Op::kTile:
       return VerifyVector(n);
     case Op::kLoop:
     case Op::kBlock:

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_join.h"
 #include "rewrite/concat.h"
+#include "runtime/tile_permission.h"
 
 namespace quern {
 namespace {
@@ -49,6 +50,7 @@ Target DetectCpu() {
   for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
     if (feature.second) target.features.push_back(feature.first().str());
   }
+  DropForbiddenTiles(target.features);
   std::sort(target.features.begin(), target.features.end());
   target.cores = UsableCores();
   if (target.Has("avx512f")) {

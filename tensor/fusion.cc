@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "optimizer/work.h"
+#include "rewrite/scan.h"
 #include "tensor/lower.h"
 
 namespace quern::notation {
@@ -32,7 +33,7 @@ absl::StatusOr<KernelCost> CostOfKernel(const Formula& formula, const FormulaMea
   absl::StatusOr<const UOp*> sink =
       LowerStatement(graph, formula, meaning, statement, inlined, limits);
   if (!sink.ok()) return sink.status();
-  const WorkEstimate work = EstimateWork(*sink);
+  const WorkEstimate work = EstimateWork(RecognizeScans(graph, *sink));
   return KernelCost{work.cost, work.serial_cost, work.reduces, LoadedSlots(*sink)};
 }
 

@@ -23,6 +23,16 @@ Workload Memory(std::string name, WorkloadKind kind, int64_t m, int64_t n, std::
   return w;
 }
 
+// Y of `m` rows of `n`; a vector if there is only one.
+Workload CumulativeSum(std::string name, int64_t m, int64_t n) {
+  const bool vector = m == 1;
+  Workload w = Memory(std::move(name), WorkloadKind::kCumulativeSum, m, n, "Y", m * n, 2 * m * n,
+                      vector ? "Y[i] = sum[j](where(j <= i, X[j], 0))"
+                             : "Y[r,i] = sum[j](where(j <= i, X[r,j], 0))");
+  w.sizes = Concat(vector ? "" : Concat("r=", m, ","), "i=", n, ",j=", n);
+  return w;
+}
+
 }  // namespace
 
 Workload SoftmaxRows(std::string name, int64_t m, int64_t n) {
@@ -54,6 +64,8 @@ void AddMemoryBound(std::vector<Workload>& list) {
                         "a[i] = min[j](where(X[i,j] == m[i], i32(j), 2147483647))"));
   list.push_back(Memory("transpose 4096", kTranspose, kWide, kWide, "Y", kWide * kWide,
                         2 * kWide * kWide, "Y[i,j] = X[j,i]"));
+  list.push_back(CumulativeSum("cumsum 16M", 1, kMany));
+  list.push_back(CumulativeSum("cumsum 4096x1024", kWide, kRow));
 }
 
 }  // namespace quern

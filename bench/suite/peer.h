@@ -68,6 +68,8 @@ Peer EigenPeer();
 Peer LibxsmmPeer();
 /// What a compiler makes of the obvious loops with -O3 -march=native -ffast-math.
 Peer PlainLoopsPeer();
+/// The part of it that is cumulative sums: std::partial_sum, and the same in vectors by hand.
+std::vector<PeerCall> PlainCumulativeSums(const Workload& w, const Buffers& buffers, int threads);
 /// The part of it that is convolutions.
 std::function<void()> PlainConvolution(const Workload& w, const Buffers& buffers, int threads);
 

@@ -218,6 +218,7 @@ Peer PlainLoopsPeer() {
   peer.found = true;
   peer.set_threads = [](int) {};
   peer.bind = [name = peer.name](const Workload& w, const Buffers& buffers, int threads) {
+    if (w.kind == WorkloadKind::kCumulativeSum) return PlainCumulativeSums(w, buffers, threads);
     return Peer::Single(name, Bind(w, buffers, threads));
   };
   return peer;

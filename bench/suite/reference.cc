@@ -86,6 +86,20 @@ Expected Sum(const float* x, int64_t count, int64_t stride) {
   return {sum, SumTolerance(static_cast<double>(count), squares)};
 }
 
+// Every element, because an error anywhere stays in all that follow.
+std::string CheckCumulativeSum(const Workload& w, const Buffers& buffers, int64_t row) {
+  const float* x = buffers.Get("X") + row * w.n;
+  double sum = 0, squares = 0;
+  std::string wrong;
+  for (int64_t j = 0; j < w.n && wrong.empty(); ++j) {
+    sum += x[j];
+    squares += static_cast<double>(x[j]) * x[j];
+    const double tolerance = SumTolerance(static_cast<double>(j + 1), squares);
+    wrong = Compare(w, buffers, row * w.n + j, {sum, tolerance});
+  }
+  return wrong;
+}
+
 // What row `i` must be, for outputs of whole rows.
 std::vector<Expected> Row(const Workload& w, const Buffers& buffers, int64_t i) {
   std::vector<Expected> row(static_cast<size_t>(w.n));
@@ -160,6 +174,10 @@ std::string CheckRest(const Workload& w, const Buffers& buffers) {
     for (int64_t i : Chosen(w.m, kGrid)) {
       if (w.kind == WorkloadKind::kRowSum) {
         if (wrong.empty()) wrong = Compare(w, buffers, i, Sum(x + i * w.n, w.n, 1));
+        continue;
+      }
+      if (w.kind == WorkloadKind::kCumulativeSum) {
+        if (wrong.empty()) wrong = CheckCumulativeSum(w, buffers, i);
         continue;
       }
       if (w.kind == WorkloadKind::kArgMax) {

@@ -14,19 +14,20 @@ namespace quern {
 
 /// What a row of the suite computes, which peers and the reference implement by hand.
 enum class WorkloadKind {
-  kGemm,         ///< C = A·B, m×k by k×n, `batch` times
-  kConvolution,  ///< Y from X and W
-  kAttention,    ///< O = softmax(Q·Kᵀ/√k)·V of `batch` heads, m queries, n keys, all vectors of k
-  kMulAdd,       ///< Y = A·B + C, m elements
-  kSum,          ///< s = Σ X, m elements
-  kNorm,         ///< s = √ΣX², m·n elements
-  kRowSum,       ///< s[i] = Σ_j X[i,j]; X has m rows of n, here and below
-  kColumnSum,    ///< s[j] = Σ_i X[i,j]
-  kSoftmax,      ///< of each row
-  kLayerNorm,    ///< of each row, with g[j] and b[j]
-  kRmsNorm,      ///< of each row, with g[j]
-  kArgMax,       ///< a[i]: the first j at which row i is largest, as i32
-  kTranspose,    ///< Y[i,j] = X[j,i]
+  kGemm,           ///< C = A·B, m×k by k×n, `batch` times
+  kConvolution,    ///< Y from X and W
+  kAttention,      ///< O = softmax(Q·Kᵀ/√k)·V of `batch` heads, m queries, n keys, all vectors of k
+  kMulAdd,         ///< Y = A·B + C, m elements
+  kSum,            ///< s = Σ X, m elements
+  kNorm,           ///< s = √ΣX², m·n elements
+  kRowSum,         ///< s[i] = Σ_j X[i,j]; X has m rows of n, here and below
+  kColumnSum,      ///< s[j] = Σ_i X[i,j]
+  kSoftmax,        ///< of each row
+  kLayerNorm,      ///< of each row, with g[j] and b[j]
+  kRmsNorm,        ///< of each row, with g[j]
+  kArgMax,         ///< a[i]: the first j at which row i is largest, as i32
+  kTranspose,      ///< Y[i,j] = X[j,i]
+  kCumulativeSum,  ///< of each row: Y[i,j] = X[i,0] + … + X[i,j]
 };
 
 /// What follows a product in the same formula. Most peers leave it out.
