@@ -51,8 +51,10 @@ TEST(VerifyTest, RefusesWhatIsNoKernel) {
   EXPECT_THAT(Kernel(RowSum{.sink = "block %s\n%t = sink %z"}.Text()),
               HasSubstr("the block.void does not stand in a kernel AST"));
   EXPECT_EQ(Kernel(RowSum{.sink = "phase %s\n%t = sink %z"}.Text()), "ok");
+  EXPECT_THAT(Kernel(RowSum{.x = "register.f32 slot=0 size=12"}.Text()),
+              HasSubstr("register 0 (f32, 12 elements) does not stand in a kernel AST"));
   EXPECT_THAT(Kernel(RowSum{.x = "scratch.f32 slot=0 size=12"}.Text()),
-              HasSubstr("scratch 0 (f32, 12 elements) does not stand in a kernel AST"));
+              HasSubstr("scratch 0 (f32, 12 elements) is loaded before it is stored"));
 }
 
 TEST(VerifyTest, AxesHaveNumbersOfTheirOwn) {
