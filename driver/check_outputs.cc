@@ -11,6 +11,7 @@
 #include "rewrite/concat.h"
 #include "rewrite/range_sets.h"
 #include "rewrite/simplify.h"
+#include "rewrite/temporaries.h"
 #include "runtime/random_data.h"
 
 namespace quern {
@@ -42,9 +43,11 @@ const TensorInfo& TensorOf(const Program& program, int64_t slot, size_t* place) 
   QUERN_CHECK_MSG(false, "a kernel uses a tensor of its program");
 }
 
-// Interprets single elements of one store, each as a kernel of its own that writes one number.
-absl::Status CompareSample(const Program& program, const UOp* store, std::vector<BufferView> inputs,
-                           const TensorMemory& got, double tolerance, OutputCheck& check) {
+// Interprets single elements of one store, each as a kernel of its own that writes one number. The
+// stores before it write the temporaries that it reads, at the same place of the shared loops.
+absl::Status CompareSample(const Program& program, const UOp* sink, const UOp* store,
+                           std::vector<BufferView> inputs, const TensorMemory& got,
+                           double tolerance, OutputCheck& check) {
   const UOp* element = store->src(0);
   size_t place = 0;
   const TensorInfo& t = TensorOf(program, element->src(0)->slot(), &place);
@@ -53,6 +56,7 @@ absl::Status CompareSample(const Program& program, const UOp* store, std::vector
   for (const UOp* r : ranges) {
     if (r->range_size() == 0) return absl::OkStatus();
   }
+  const std::vector<const UOp*> shared = SharedRanges(sink);
   const int64_t free_slot = int64_t{1} << 40;
   const int64_t item = ByteSize(t.dtype.scalar);
   std::vector<char> want(kSamples * item), have(kSamples * item);
@@ -81,8 +85,21 @@ absl::Status CompareSample(const Program& program, const UOp* store, std::vector
     const UOp* offset = Simplify(g, own->src(0)->src(1));
     if (!offset->IsConst()) continue;
     const UOp* one = Param(g, t.dtype, free_slot, 1);
-    const UOp* kernel =
-        Sink(g, std::vector<const UOp*>{Store(g, Index(g, one, IndexConst(g, 0)), own->src(1))});
+    std::vector<const UOp*> stores;
+    std::vector<const UOp*> from;
+    std::vector<const UOp*> to;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      if (std::find(shared.begin(), shared.end(), ranges[i]) == shared.end()) continue;
+      from.push_back(own_ranges[i]);
+      to.push_back(values[i]);
+    }
+    for (const UOp* earlier : sink->src()) {
+      if (earlier == store) break;
+      if (earlier->src(0)->src(0)->op != Op::kScratch) continue;
+      stores.push_back(Substitute(g, g.Import(earlier), from, to));
+    }
+    stores.push_back(Store(g, Index(g, one, IndexConst(g, 0)), own->src(1)));
+    const UOp* kernel = Sink(g, stores);
     char* result = want.data() + static_cast<int64_t>(offsets.size()) * item;
     inputs.push_back({free_slot, result, item});
     const absl::Status s = Interpret(kernel, inputs);
@@ -132,7 +149,9 @@ absl::Status CompareWithInterpreter(const Program& program, const TensorMemory& 
     const double tolerance = OutputTolerance(kernel.sink, t.dtype);
     if (EstimateWork(kernel.sink).cost > kInterpretAllCost) {
       for (const UOp* store : kernel.sink->src()) {
-        const absl::Status s = CompareSample(program, store, seen, got, tolerance, check);
+        if (store->src(0)->src(0)->op == Op::kScratch) continue;
+        const absl::Status s =
+            CompareSample(program, kernel.sink, store, seen, got, tolerance, check);
         if (!s.ok()) return s;
       }
     } else {
