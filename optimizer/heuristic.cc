@@ -4,6 +4,7 @@
 #include <array>
 
 #include "optimizer/heuristic_steps.h"
+#include "rewrite/temporaries.h"
 
 namespace quern {
 namespace {
@@ -338,7 +339,8 @@ constexpr std::array<HeuristicStep, 10> kSteps = {{
 std::span<const HeuristicStep> HeuristicSteps() { return kSteps; }
 
 void ApplyHeuristic(Scheduler& scheduler, const HeuristicTrace& trace) {
-  for (const HeuristicStep& step : kSteps) {
+  const bool group = HasTemporaries(scheduler.kernel());
+  for (const HeuristicStep& step : group ? GroupHeuristicSteps() : HeuristicSteps()) {
     const size_t before = scheduler.actions().size();
     step.run(scheduler);
     if (trace) trace(step, scheduler.actions().size() - before);
