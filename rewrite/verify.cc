@@ -162,6 +162,16 @@ absl::Status VerifyInPlace(const std::vector<const UOp*>& order, const UOp* part
     if (found == stored.end() || found->second == index->src(1)) continue;
     return Fail(NameOf(index->src(0)), " is loaded and stored at different offsets");
   }
+  // Lowering runs stores one after the other: a later one would read what was just written.
+  absl::flat_hash_set<const UOp*> written;
+  for (const UOp* store : part->src()) {
+    if (store->op != Op::kStore) continue;
+    for (const UOp* u : written.empty() ? std::vector<const UOp*>() : Toposort(store)) {
+      if (u->op != Op::kLoad || !written.contains(u->src(0)->src(0))) continue;
+      return Fail(NameOf(u->src(0)->src(0)), " is loaded after the store that writes it");
+    }
+    if (store->src(0)->src(0)->op == Op::kParam) written.insert(store->src(0)->src(0));
+  }
   return absl::OkStatus();
 }
 

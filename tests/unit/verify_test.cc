@@ -57,6 +57,19 @@ TEST(VerifyTest, RefusesWhatIsNoKernel) {
               HasSubstr("scratch 0 (f32, 12 elements) is loaded before it is stored"));
 }
 
+TEST(VerifyTest, NothingIsReadAfterItIsOverwritten) {
+  const auto kernel = [](std::string_view sink) {
+    return Kernel(
+        Concat("%i = range.index size=3 axis=0 type=LOOP\n%b = param.f32 slot=0 size=3\n"
+               "%y = param.f32 slot=1 size=3\n%bi = index.f32 %b, %i\n%yi = index.f32 %y, %i\n"
+               "%v = load.f32 %bi\n%w = add.f32 %v, %v\n%s = store %bi, %w\n%t = store %yi, %v\n"
+               "%z = sink ",
+               sink, "\n"));
+  };
+  EXPECT_EQ(kernel("%t, %s"), "ok");
+  EXPECT_EQ(kernel("%s, %t"), "param 0 (f32, 3 elements) is loaded after the store that writes it");
+}
+
 TEST(VerifyTest, AxesHaveNumbersOfTheirOwn) {
   EXPECT_EQ(Kernel(RowSum{.k = "range.index size=4 axis=0 type=REDUCE"}.Text()).substr(0, 19),
             "the range of axis 0");
