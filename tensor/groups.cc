@@ -20,7 +20,8 @@ constexpr int64_t kLeastRows = 8;
 constexpr int64_t kBlockBytes = kSecondCache / 2;
 // What every block of rows reads again: more of it would come from memory each time.
 constexpr int64_t kMostOperands = 4 * kSecondCache;
-constexpr int64_t kLeastIterations = 64;
+// What rows share is packed for them, which fewer do not pay for.
+constexpr int64_t kLeastReuse = 128;
 constexpr LowerLimits kGroupLimits = {.steps = 4096, .axes = 24};
 
 int64_t Volume(const std::vector<const UOp*>& ranges) {
@@ -48,13 +49,13 @@ bool MayUseMatrixInstructions(const UOp* sink, const RangeSets& sets, const UOp*
 bool Pays(const UOp* sink) {
   const RangeSets sets(sink);
   const std::vector<const UOp*> shared = SharedRanges(sink);
-  const int64_t iterations = Volume(shared);
-  if (iterations < kLeastIterations) return false;
+  const int64_t iterations = std::max<int64_t>(1, Volume(shared));
   int64_t bytes = 0;
   for (const Temporary& t : FindTemporaries(sink)) bytes += BytesOf(t.buffer);
   if (bytes < kLeastBytes || bytes / iterations * kLeastRows > kBlockBytes) return false;
   const UOp* rows = RowsOfGroup(sink, sets, shared);
-  return rows != nullptr && !MayUseMatrixInstructions(sink, sets, rows) &&
+  return rows != nullptr && rows->range_size() >= kLeastReuse &&
+         !MayUseMatrixInstructions(sink, sets, rows) &&
          SharedOperandBytes(sink, sets, shared, rows) <= kMostOperands;
 }
 

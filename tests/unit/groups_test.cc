@@ -67,6 +67,8 @@ TEST(GroupsTest, OthersBecomeKernels) {
   EXPECT_EQ(Kernels(kAttention, "h=8,i=512,j=512,d=64", off), 3u);
   // What fits a cache loses nothing between kernels.
   EXPECT_EQ(Kernels(kAttention, "h=1,i=64,j=64,d=64"), 3u);
+  // Few rows do not pay for packing the keys and values of a head.
+  EXPECT_EQ(Kernels(kAttention, "h=16,i=64,j=256,d=64"), 3u);
   // Weights of 64 MiB would come from memory for each block of rows.
   EXPECT_EQ(Kernels(kPerceptron, "i=4096,c=2048,k=4096,o=2048"), 2u);
   // Rows of which a few do not fit.
