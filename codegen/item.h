@@ -22,7 +22,10 @@ struct Item {
   const UOp* lane = nullptr;                 ///< the register axis that becomes SIMD lanes, if any
   std::vector<const Item*> inputs;           ///< items whose result this one reads
   bool once = false;                         ///< a STAGE that is filled by a phase of its own
-  const UOp* result = nullptr;               ///< what consumers read in place of `node`
+  /// In a kernel with temporaries: the number of the only STORE that it is for, −1 if several are.
+  int owner = 0;
+  bool reads_temporary = false;  ///< directly or not
+  const UOp* result = nullptr;   ///< what consumers read in place of `node`
 };
 
 /// Whether a node becomes an item. A SCAN over registers is part of the statement that reads it.

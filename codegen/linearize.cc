@@ -11,6 +11,7 @@
 #include "codegen/lowered_kernel.h"
 #include "codegen/row_major.h"
 #include "codegen/scan_loops.h"
+#include "codegen/shared_loops.h"
 #include "codegen/statement_tree.h"
 #include "rewrite/build.h"
 #include "rewrite/kernel_flags.h"
@@ -57,10 +58,11 @@ class Linearizer {
   // Appends the phase, after one that fills what is packed once if there is any.
   void Run(std::vector<const UOp*>& phases) {
     CollectItems();
-    for (size_t i = items_.size(); i-- > 0;) Place(items_[i]);
+    PlaceAll();
     std::vector<Item*> all;
     for (Item& item : items_) all.push_back(&item);
     ChooseLanes(sets_, vector_bytes_, all);
+    for (Item* item : ItemsAhead(items_, shared_loops_)) Emit(*item);
     for (Item& item : items_) {
       if (item.node->op == Op::kStore) Emit(item);
     }
@@ -79,7 +81,7 @@ class Linearizer {
       if (!IsItemNode(u)) continue;
       Item& item = items_.emplace_back();
       item.node = u;
-      item.number = items_.size();
+      item.number = items_.size() - 1;
       by_node_[u] = &item;
       absl::flat_hash_set<const UOp*> seen;
       Ranges stack(u->src().begin(), u->src().end());
@@ -91,17 +93,37 @@ class Linearizer {
           item.inputs.push_back(by_node_.at(v));
           readers_[by_node_.at(v)].push_back(&item);
         } else {
+          item.reads_temporary |= v->op == Op::kLoad && v->src(0)->src(0)->op == Op::kScratch;
           for (const UOp* s : v->src()) stack.push_back(s);
         }
       }
+      for (const Item* input : item.inputs) item.reads_temporary |= input->reads_temporary;
       std::sort(item.inputs.begin(), item.inputs.end(),
                 [](const Item* a, const Item* b) { return a->node->id < b->node->id; });
     }
   }
 
+  // Stores of a kernel with temporaries share their outermost loops (shared_loops.h).
+  void PlaceAll() {
+    for (const UOp* u : Toposort(sink_)) {
+      if (u->op == Op::kScratch) next_scratch_ = std::max(next_scratch_, u->slot() + 1);
+    }
+    const bool temporaries = next_scratch_ > 0;
+    if (temporaries) {
+      FindOwners(items_);
+      shared_loops_ = FindSharedLoops(sink_, sets_);
+    }
+    do {
+      for (size_t i = items_.size(); i-- > 0;) Place(items_[i]);
+    } while (temporaries && LeaveWaiting(items_, shared_loops_));
+    if (temporaries) tree_ = StatementTree(shared_loops_.size());
+  }
+
   // Decides path and loops; consumers are placed already.
   void Place(Item& item) {
     const UOp* node = item.node;
+    item.tile.clear();
+    item.reduce_registers.clear();
     const Ranges free = sets_.Members(sets_.Of(node));
     Ranges outside = Filter(free, /*registers=*/false);
     item.output_registers = Filter(free, /*registers=*/true);
@@ -148,6 +170,7 @@ class Linearizer {
         common.resize(n);
       }
     }
+    if (item.owner < 0) common.resize(std::min(common.size(), shared_loops_.size()));
     size_t length = 0;
     for (size_t i = 0; i < common.size(); ++i) {
       // Threads share no scratch memory, so everything stands inside the loop over threads.
@@ -409,6 +432,7 @@ class Linearizer {
   absl::flat_hash_map<const Item*, std::vector<Item*>> readers_;
   absl::flat_hash_set<const Item*> emitted_;
   absl::flat_hash_set<const UOp*> stored_by_reduction_;
+  Ranges shared_loops_;  // of the stores of a kernel with temporaries, outermost first
   StatementTree tree_;
   StatementTree once_tree_;
   int64_t next_scratch_ = 0;

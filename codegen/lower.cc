@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "codegen/contract_scratch.h"
 #include "codegen/decompose_float16.h"
 #include "codegen/decompose_math.h"
 #include "codegen/expand.h"
@@ -30,7 +31,7 @@ namespace {
 
 using Form = Pass::Form;
 
-constexpr std::array<Pass, 19> kPasses = {{
+constexpr std::array<Pass, 20> kPasses = {{
     {"simplify", "apply the rule tables to the scheduled kernel",
      [](PassContext& c, const UOp* s) { return Simplify(c.graph, s, c.simplify); }, Form::kKernel},
     {"stage", "copy operands that a LOCAL tile reuses into fast memory",
@@ -50,6 +51,8 @@ constexpr std::array<Pass, 19> kPasses = {{
     {"linearize", "turn the kernel into loops, accumulators and stores",
      [](PassContext& c, const UOp* s) { return Linearize(c.graph, s, c.target.vector_bytes); },
      Form::kStatements},
+    {"contract", "keep of temporaries only what one pass of the loops around them uses",
+     [](PassContext& c, const UOp* s) { return ContractScratch(c.graph, s); }, Form::kStatements},
     {"share-values", "keep expensive values that a later loop would compute again",
      [](PassContext& c, const UOp* s) {
        const int64_t streamed = c.stream_bytes.value_or(StreamBytes(c.target));

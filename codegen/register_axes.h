@@ -29,8 +29,8 @@ struct RegisterAxes {
 /// are contiguous, and move as one.
 const UOp* TransposedAxis(const RegisterAxes& axes, const UOp* load, const UOp* group);
 
-/// Whether an address has the neighbours along `axis`, an unrolled one, side by side, lane after lane
-/// (or the same for all lanes), and no gate between them.
+/// Whether an address has the neighbours along `axis`, an unrolled one, side by side, lane after
+/// lane (or the same for all lanes), and no gate between them.
 bool HoldsGroups(const RegisterAxes& axes, const UOp* index, const UOp* axis);
 
 /// The unrolled axis whose copies of the store fill the gaps between its lanes, so that all of them

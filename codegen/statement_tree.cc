@@ -25,16 +25,20 @@ bool Reads(const Item& reader, const Item* item) {
 void StatementTree::Add(const Item& item, const std::vector<const UOp*>& path, const UOp* statement,
                         const std::vector<const UOp*>* closes) {
   Node* at = &root_;
+  size_t depth = 0;
   for (const UOp* range : path) {
     Node* next = at->children.empty() ? nullptr : at->children.back().get();
     const bool joins = next != nullptr && next->range == range && !next->fills &&
+                       (depth < shared_depth_ || next->owner == item.owner) &&
                        std::none_of(next->closed_items.begin(), next->closed_items.end(),
                                     [&](const Item* closed) { return Reads(item, closed); });
     if (!joins) {
       at->children.push_back(std::make_unique<Node>());
       next = at->children.back().get();
       next->range = range;
+      next->owner = item.owner;
     }
+    ++depth;
     at = next;
     if (closes != nullptr && std::find(closes->begin(), closes->end(), range) != closes->end()) {
       at->closed_items.push_back(&item);

@@ -1,6 +1,7 @@
 #ifndef QUERN_CODEGEN_STATEMENT_TREE_H_
 #define QUERN_CODEGEN_STATEMENT_TREE_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace quern {
 /// where that is allowed.
 class StatementTree {
  public:
+  /// Below `shared_depth` loops only statements of one owner share loops.
+  explicit StatementTree(size_t shared_depth = SIZE_MAX) : shared_depth_(shared_depth) {}
+
   /// Adds a statement of `item` under the loops of `path`, outermost first. `closes` names those
   /// loops that must have ended before anybody may read the item's result: a statement of a later
   /// item that reads it gets loops of its own.
@@ -27,11 +31,13 @@ class StatementTree {
     const UOp* statement = nullptr;  // of a leaf
     std::vector<const Item*> closed_items;
     bool fills = false;  // a loop that fills the buffer of a STAGE
+    int owner = 0;       // of a loop: of the items in it
     std::vector<std::unique_ptr<Node>> children;
   };
 
   static void BuildChildren(UOpGraph& graph, const Node& node, std::vector<const UOp*>& statements);
 
+  size_t shared_depth_;
   Node root_;
 };
 

@@ -12,6 +12,7 @@
 #include "rewrite/range_sets.h"
 #include "rewrite/scan.h"
 #include "rewrite/simplify.h"
+#include "rewrite/temporaries.h"
 #include "runtime/random_data.h"
 
 namespace quern {
@@ -56,8 +57,9 @@ int SamplesOf(const UOp* kernel, const UOp* store) {
   return static_cast<int>(std::clamp<double>(kSampledCost / cost, kLeastSamples, kSamples));
 }
 
-// Interprets single elements of one store, each as a kernel of its own that writes one number.
-absl::Status CompareSample(const Program& program, const UOp* store, int samples,
+// Interprets single elements of one store, each as a kernel of its own that writes one number. The
+// stores before it write the temporaries that it reads, at the same place of the shared loops.
+absl::Status CompareSample(const Program& program, const UOp* sink, const UOp* store, int samples,
                            std::vector<BufferView> inputs, const TensorMemory& got,
                            double tolerance, OutputCheck& check) {
   const UOp* element = store->src(0);
@@ -68,6 +70,7 @@ absl::Status CompareSample(const Program& program, const UOp* store, int samples
   for (const UOp* r : ranges) {
     if (r->range_size() == 0) return absl::OkStatus();
   }
+  const std::vector<const UOp*> shared = SharedRanges(sink);
   const int64_t free_slot = int64_t{1} << 40;
   const int64_t item = ByteSize(t.dtype.scalar);
   std::vector<char> want(samples * item), have(samples * item);
@@ -97,8 +100,21 @@ absl::Status CompareSample(const Program& program, const UOp* store, int samples
     const UOp* offset = Simplify(g, own->src(0)->src(1));
     if (!offset->IsConst()) continue;
     const UOp* one = Param(g, t.dtype, free_slot, 1);
-    const UOp* kernel =
-        Sink(g, std::vector<const UOp*>{Store(g, Index(g, one, IndexConst(g, 0)), own->src(1))});
+    std::vector<const UOp*> stores;
+    std::vector<const UOp*> from;
+    std::vector<const UOp*> to;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      if (std::find(shared.begin(), shared.end(), ranges[i]) == shared.end()) continue;
+      from.push_back(own_ranges[i]);
+      to.push_back(values[i]);
+    }
+    for (const UOp* earlier : sink->src()) {
+      if (earlier == store) break;
+      if (earlier->src(0)->src(0)->op != Op::kScratch) continue;
+      stores.push_back(Substitute(g, g.Import(earlier), from, to));
+    }
+    stores.push_back(Store(g, Index(g, one, IndexConst(g, 0)), own->src(1)));
+    const UOp* kernel = Sink(g, stores);
     char* result = want.data() + static_cast<int64_t>(offsets.size()) * item;
     inputs.push_back({free_slot, result, item});
     const absl::Status s = Interpret(kernel, inputs);
@@ -148,8 +164,10 @@ absl::Status CompareWithInterpreter(const Program& program, const TensorMemory& 
     const double tolerance = OutputTolerance(kernel.sink, t.dtype);
     if (EstimateWork(kernel.sink).cost > kInterpretAllCost) {
       for (const UOp* store : kernel.sink->src()) {
+        if (store->src(0)->src(0)->op == Op::kScratch) continue;
         const int samples = SamplesOf(kernel.sink, store);
-        const absl::Status s = CompareSample(program, store, samples, seen, got, tolerance, check);
+        const absl::Status s =
+            CompareSample(program, kernel.sink, store, samples, seen, got, tolerance, check);
         if (!s.ok()) return s;
       }
     } else {

@@ -136,12 +136,15 @@ void AddProgramOptions(CLI::App& command, ProgramOptions& options) {
       ->type_name("NAME=FILE")
       ->allow_extra_args(false);
   command.add_flag("!--no-fuse", options.fuse, "Make every statement a kernel of its own");
+  command.add_flag("!--no-groups", options.groups,
+                   "Keep no intermediates in cache: chains stay several kernels");
 }
 
 absl::StatusOr<ProgramInput> LoadProgram(const ProgramOptions& options) {
   ProgramInput input;
   NotationOptions notation;
   notation.fuse = options.fuse;
+  notation.groups = options.groups;
   notation.constants = options.constants;
   for (const std::string& s : options.sizes) {
     if (absl::Status status = ParseSizes(s, notation); !status.ok()) return status;

@@ -25,6 +25,7 @@ struct ProgramOptions {
   std::vector<std::string> inputs;     ///< "A=a.npy"
   std::vector<std::string> outputs;    ///< "C=c.npy"
   bool fuse = true;
+  bool groups = true;
 };
 void AddProgramOptions(CLI::App& command, ProgramOptions& options);
 

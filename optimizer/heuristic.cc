@@ -5,6 +5,7 @@
 
 #include "optimizer/heuristic_steps.h"
 #include "rewrite/scan.h"
+#include "rewrite/temporaries.h"
 
 namespace quern {
 namespace {
@@ -342,7 +343,8 @@ constexpr std::array<HeuristicStep, 10> kSteps = {{
 std::span<const HeuristicStep> HeuristicSteps() { return kSteps; }
 
 void ApplyHeuristic(Scheduler& scheduler, const HeuristicTrace& trace) {
-  for (const HeuristicStep& step : kSteps) {
+  const bool group = HasTemporaries(scheduler.kernel());
+  for (const HeuristicStep& step : group ? GroupHeuristicSteps() : HeuristicSteps()) {
     const size_t before = scheduler.actions().size();
     step.run(scheduler);
     if (trace) trace(step, scheduler.actions().size() - before);

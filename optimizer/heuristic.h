@@ -21,6 +21,9 @@ struct HeuristicStep {
 /// tiles, threads. All thresholds come from the target.
 std::span<const HeuristicStep> HeuristicSteps();
 
+/// The steps for kernels with temporaries (row_groups.h): registers, threads, lanes, tile.
+std::span<const HeuristicStep> GroupHeuristicSteps();
+
 /// Called after each step with the number of actions that it applied.
 using HeuristicTrace = std::function<void(const HeuristicStep& step, size_t actions)>;
 

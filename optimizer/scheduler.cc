@@ -11,6 +11,7 @@
 #include "rewrite/range_sets.h"
 #include "rewrite/scan.h"
 #include "rewrite/simplify.h"
+#include "rewrite/temporaries.h"
 #include "rewrite/verify.h"
 
 namespace quern {
@@ -186,6 +187,13 @@ absl::Status Scheduler::Check(const Action& action, int number, int64_t amount) 
       for (const UOp* store : kernel_->src()) {
         if (!axis.reduce && !sets.Depends(store, axis.range)) {
           return Refuse(action, Concat(what, " is not an axis of every output"));
+        }
+      }
+      if (HasTemporaries(kernel_)) {
+        // Threads have temporaries of their own, and each reads what it has written itself.
+        const std::vector<const UOp*> shared = SharedRanges(kernel_);
+        if (std::find(shared.begin(), shared.end(), axis.range) == shared.end()) {
+          return Refuse(action, Concat(what, " is not shared by all that use a temporary"));
         }
       }
       break;

@@ -24,19 +24,26 @@ double Epsilon(DType t) {
   }
 }
 
-// The largest number of terms that one element of the kernel sums up, nested reductions multiplied.
+// The largest number of terms that one element of the kernel sums up, nested reductions multiplied;
+// those of stores that read one another's temporaries are added.
 double Terms(const UOp* sink) {
-  double terms = 1;
-  absl::flat_hash_set<const UOp*> scanned;
-  for (const UOp* u : Toposort(sink)) {
-    if (u->op == Op::kScan) scanned.insert(u->src().begin() + 1, u->src().end());
-  }
-  for (const UOp* u : Toposort(sink)) {
-    if (u->op == Op::kRange && (IsReduceAxis(u->range_type()) || scanned.contains(u))) {
-      terms *= std::max<double>(1, static_cast<double>(u->range_size()));
+  double sum = 0;
+  for (const UOp* store : Toposort(sink)) {
+    if (store->op != Op::kStore) continue;
+    const std::vector<const UOp*> order = Toposort(store);
+    absl::flat_hash_set<const UOp*> scanned;
+    for (const UOp* u : order) {
+      if (u->op == Op::kScan) scanned.insert(u->src().begin() + 1, u->src().end());
     }
+    double terms = 1;
+    for (const UOp* u : order) {
+      if (u->op == Op::kRange && (IsReduceAxis(u->range_type()) || scanned.contains(u))) {
+        terms *= std::max<double>(1, static_cast<double>(u->range_size()));
+      }
+    }
+    sum += terms;
   }
-  return terms;
+  return std::max(sum, 1.0);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <vector>
 
 #include "rewrite/graph.h"
 #include "rewrite/range_sets.h"
@@ -57,6 +58,7 @@ class LoopChains {
  public:
   LoopChains(const RangeSets& sets, const std::vector<const UOp*>& order) : sets_(sets) {
     for (const UOp* u : order) {
+      if (u->op == Op::kStore) stores_.push_back(sets.Of(u));
       if (u->op != Op::kReduce) continue;
       for (const UOp* r : u->src().subspan(1)) {
         closer_[std::countr_zero(sets.Bit(r))] = u;
@@ -97,6 +99,10 @@ class LoopChains {
       for (size_t b = 0; b < sets_.ranges().size(); ++b) {
         if (closer_[b] == nullptr) chain |= uint64_t{1} << b;
       }
+      // Loops that not all stores with this one have are around those stores only.
+      for (uint64_t store : stores_) {
+        if ((store >> bit & 1) != 0) chain &= store;
+      }
     } else {
       for (const UOp* r : closer_[bit]->src().subspan(1)) chain |= sets_.Bit(r);
     }
@@ -108,6 +114,7 @@ class LoopChains {
   const RangeSets& sets_;
   std::array<const UOp*, 64> closer_{};
   std::array<uint64_t, 64> chain_{};
+  std::vector<uint64_t> stores_;
 };
 
 }  // namespace
@@ -123,6 +130,7 @@ WorkEstimate EstimateWork(const UOp* sink) {
     if (u->op == Op::kStore && sets.Of(u) != 0) has_output_loops = true;
   }
   for (const UOp* u : order) {
+    if (u->op == Op::kScratch) continue;  // It may never leave the caches.
     if (IsBuffer(u->op)) {
       work.bytes += static_cast<double>(u->buffer_size()) * ByteSize(u->dtype.scalar);
       continue;

@@ -250,13 +250,12 @@ int64_t UpperBound(const LinearForm& offset, const std::vector<LinearForm>& slac
 
 }  // namespace
 
-std::optional<Bounds> AccessBounds(const UOp* index) {
-  QUERN_CHECK(index->op == Op::kIndex && IsIndex(index->src(1)->dtype));
+std::optional<Bounds> BoundsUnderGate(const LinearForm& offset, const UOp* gate) {
   BoundsAnalysis bounds;
   std::vector<LinearForm> slacks;
-  if (index->source_count == 3) {
+  if (gate != nullptr) {
     bool never = false;
-    const std::vector<Comparison> comparisons = ReadGate(index->src(2), &never);
+    const std::vector<Comparison> comparisons = ReadGate(gate, &never);
     if (never) return std::nullopt;
     for (const Comparison& c : comparisons) AddSlacks(c, slacks);
     for (const Comparison& c : comparisons) AssumeSides(c, bounds);
@@ -264,7 +263,6 @@ std::optional<Bounds> AccessBounds(const UOp* index) {
       if (LinearBounds(slack, bounds).max < 0) return std::nullopt;
     }
   }
-  const LinearForm offset = VectorLinear(index->src(1));
   // Comparisons that contradict one another leave intervals that are upside down.
   for (const auto& [term, coefficient] : offset.terms) {
     const Bounds b = bounds.Of(term);
@@ -276,6 +274,12 @@ std::optional<Bounds> AccessBounds(const UOp* index) {
   if (!AddScaled(negative, offset, -1)) return Bounds{INT64_MIN, max};
   const int64_t below = UpperBound(negative, slacks, bounds);
   return Bounds{below == INT64_MAX || below == INT64_MIN ? INT64_MIN : -below, max};
+}
+
+std::optional<Bounds> AccessBounds(const UOp* index) {
+  QUERN_CHECK(index->op == Op::kIndex && IsIndex(index->src(1)->dtype));
+  return BoundsUnderGate(VectorLinear(index->src(1)),
+                         index->source_count == 3 ? index->src(2) : nullptr);
 }
 
 bool ProveAccess(const UOp* index) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "rewrite/bounds.h"
+#include "rewrite/linear.h"
 
 namespace quern {
 
@@ -14,6 +15,9 @@ namespace quern {
 /// each as `linear form ≥ 0`: multiples of them are added to the offset as long as that tightens
 /// the bound. So the gate 0 ≤ i + k − 1 < n bounds an offset in which 4·i and 4·k stand far apart.
 std::optional<Bounds> AccessBounds(const UOp* index);
+
+/// The same of any linear form under a gate (nullptr: always true).
+std::optional<Bounds> BoundsUnderGate(const LinearForm& offset, const UOp* gate);
 
 /// Whether each offset of a kIndex is proved to lie in its buffer.
 bool ProveAccess(const UOp* index);

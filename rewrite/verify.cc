@@ -8,6 +8,7 @@
 #include "rewrite/graph.h"
 #include "rewrite/prove_access.h"
 #include "rewrite/range_sets.h"
+#include "rewrite/temporaries.h"
 #include "rewrite/verify_node.h"
 
 namespace quern {
@@ -128,7 +129,6 @@ absl::Status VerifyKernelNode(const UOp* u, const RangeSets& sets) {
     case Op::kTile:
     case Op::kLoop:
     case Op::kBlock:
-    case Op::kScratch:
     case Op::kRegister:
       return Fail(NameOf(u), " does not stand in a kernel AST");
     case Op::kReduce:
@@ -153,7 +153,7 @@ absl::Status VerifyKernelNode(const UOp* u, const RangeSets& sets) {
 absl::Status VerifyInPlace(const std::vector<const UOp*>& order, const UOp* part) {
   absl::flat_hash_map<const UOp*, const UOp*> stored;  // buffer → offset
   for (const UOp* store : part->src()) {
-    if (store->op != Op::kStore) continue;
+    if (store->op != Op::kStore || store->src(0)->src(0)->op == Op::kScratch) continue;
     const UOp* index = store->src(0);
     const auto [found, is_new] = stored.try_emplace(index->src(0), index->src(1));
     if (!is_new && found->second != index->src(1)) found->second = nullptr;
@@ -164,6 +164,43 @@ absl::Status VerifyInPlace(const std::vector<const UOp*>& order, const UOp* part
     const auto found = stored.find(index->src(0));
     if (found == stored.end() || found->second == index->src(1)) continue;
     return Fail(NameOf(index->src(0)), " is loaded and stored at different offsets");
+  }
+  // Lowering runs stores one after the other: a later one would read what was just written.
+  absl::flat_hash_set<const UOp*> written;
+  for (const UOp* store : part->src()) {
+    if (store->op != Op::kStore) continue;
+    for (const UOp* u : written.empty() ? std::vector<const UOp*>() : Toposort(store)) {
+      if (u->op != Op::kLoad || !written.contains(u->src(0)->src(0))) continue;
+      return Fail(NameOf(u->src(0)->src(0)), " is loaded after the store that writes it");
+    }
+    if (store->src(0)->src(0)->op == Op::kParam) written.insert(store->src(0)->src(0));
+  }
+  return absl::OkStatus();
+}
+
+// One store writes a temporary, before others read it. Threads have temporaries of their own, so
+// each must read what it has written itself.
+absl::Status VerifyTemporaries(const UOp* part) {
+  const std::vector<Temporary> temporaries = FindTemporaries(part);
+  if (temporaries.empty()) return absl::OkStatus();
+  absl::flat_hash_set<const UOp*> written;
+  for (const UOp* store : part->src()) {
+    if (store->op != Op::kStore) continue;
+    for (const UOp* u : Toposort(store)) {
+      if (u->op != Op::kLoad || u->src(0)->src(0)->op != Op::kScratch) continue;
+      if (written.contains(u->src(0)->src(0))) continue;
+      return Fail(NameOf(u->src(0)->src(0)), " is loaded before it is stored");
+    }
+    const UOp* buffer = store->src(0)->src(0);
+    if (buffer->op == Op::kScratch && !written.insert(buffer).second) {
+      return Fail(NameOf(buffer), " is stored twice");
+    }
+  }
+  const std::vector<const UOp*> shared = SharedRanges(part);
+  for (const UOp* u : Toposort(part)) {
+    if (u->op != Op::kRange || u->range_type() != AxisType::kThread) continue;
+    if (std::find(shared.begin(), shared.end(), u) != shared.end()) continue;
+    return Fail(NameOf(u), " is not shared by all that use ", NameOf(temporaries[0].buffer));
   }
   return absl::OkStatus();
 }
@@ -238,6 +275,7 @@ absl::Status VerifyKernel(const UOp* sink) {
     if (absl::Status s = VerifyAxes(RangeSets(part).ranges()); !s.ok()) return s;
     if (absl::Status s = VerifyInPlace(Toposort(part), part); !s.ok()) return s;
     if (absl::Status s = VerifyScans(Toposort(part), part); !s.ok()) return s;
+    if (absl::Status s = VerifyTemporaries(part); !s.ok()) return s;
   }
   return VerifyAccesses(sink, sets);
 }

@@ -13,7 +13,9 @@ namespace quern {
 ///  - REDUCEs close no output loops, and no reduce axis is left open in a store;
 ///  - one PARAM node for each slot;
 ///  - every access is proved to lie inside its buffer (prove_access.h);
-///  - a buffer that is loaded and stored in one part is so at one offset only.
+///  - a param that is loaded and stored in one part is so at one offset only, and not loaded by
+///    stores after the one that writes it;
+///  - a temporary (SCRATCH) is stored by one store of its part and loaded by later ones only.
 ///
 /// Errors name the node and the values at fault.
 absl::Status VerifyKernel(const UOp* sink);

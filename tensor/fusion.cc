@@ -42,7 +42,8 @@ absl::StatusOr<KernelCost> CostOfKernel(const Formula& formula, const FormulaMea
 std::vector<int64_t> LoadedSlots(const UOp* sink) {
   std::set<int64_t> slots;
   for (const UOp* u : Toposort(sink)) {
-    if (u->op == Op::kLoad) slots.insert(u->src(0)->src(0)->slot());
+    if (u->op != Op::kLoad || u->src(0)->src(0)->op != Op::kParam) continue;
+    slots.insert(u->src(0)->src(0)->slot());
   }
   return {slots.begin(), slots.end()};
 }

@@ -14,7 +14,7 @@ namespace quern::notation {
 absl::StatusOr<std::vector<bool>> ChooseInlined(const Formula& formula,
                                                 const FormulaMeaning& meaning);
 
-/// The slots that a kernel loads from, ascending.
+/// The slots of the params that a kernel loads from, ascending.
 std::vector<int64_t> LoadedSlots(const UOp* sink);
 
 }  // namespace quern::notation

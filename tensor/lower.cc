@@ -1,7 +1,9 @@
 #include "tensor/lower.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -24,23 +26,59 @@ class KernelLowering {
       : g_(g), formula_(formula), meaning_(meaning), inlined_(inlined), limits_(limits) {}
 
   absl::StatusOr<const UOp*> Run(int index) {
-    const Statement& statement = formula_.statements[index];
-    const TensorInfo& output = Tensor(meaning_.names.written[index]);
-    IndexScope scope;
-    std::vector<const UOp*> place;
-    for (const Name& v : statement.variables) {
-      place.push_back(NewRange(v.text, AxisType::kLoop));
-      scope[v.text] = place.back();
-    }
-    const UOp* value = Lower(statement.value, scope, nullptr);
-    if (exhausted_) {
-      return absl::ResourceExhaustedError(Concat("the kernel of ", output.name, " needs more than ",
-                                                 limits_.axes, " loops or ", limits_.steps,
-                                                 " operations"));
-    }
-    const UOp* element = Index(g_, Buffer(output), Offset(output, place));
-    const UOp* store = Store(g_, element, Cast(g_, value, output.dtype));
+    const UOp* store = LowerStore(index, {});
+    if (exhausted_) return Exhausted(index);
     return Renumber(Sink(g_, std::vector<const UOp*>{store}));
+  }
+
+  absl::StatusOr<const UOp*> Run(const StatementGroup& group) {
+    const int last = group.statements.back();
+    std::vector<const UOp*> loops;
+    for (int v : group.shared.back()) {
+      loops.push_back(NewRange(formula_.statements[last].variables[v].text, AxisType::kLoop));
+    }
+    HoldTemporaries(group.statements);
+    std::vector<const UOp*> stores;
+    for (size_t i = 0; i < group.statements.size(); ++i) {
+      std::map<int, const UOp*> shared;
+      for (size_t l = 0; l < loops.size(); ++l) shared[group.shared[i][l]] = loops[l];
+      stores.push_back(LowerStore(group.statements[i], shared));
+    }
+    if (exhausted_) return Exhausted(last);
+    return Renumber(Sink(g_, stores));
+  }
+
+  // Goes from the last statement back: the readers of a temporary say where it is read.
+  StatementGroup Share(const std::vector<int>& statements) {
+    HoldTemporaries(statements);
+    const size_t variables = formula_.statements[statements.back()].variables.size();
+    std::vector<const UOp*> loops;  // of the variables of the last statement
+    std::vector<bool> is_shared(variables, true);
+    std::vector<std::map<int, const UOp*>> of(statements.size());  // place → loop
+    for (size_t v = 0; v < variables; ++v) {
+      loops.push_back(
+          NewRange(formula_.statements[statements.back()].variables[v].text, AxisType::kLoop));
+      of.back()[static_cast<int>(v)] = loops.back();
+    }
+    for (size_t i = statements.size(); i-- > 0;) {
+      if (i + 1 < statements.size()) of[i] = CommonPlaces(meaning_.names.written[statements[i]]);
+      for (size_t v = 0; v < variables; ++v) {
+        const bool found = std::any_of(of[i].begin(), of[i].end(),
+                                       [&](const auto& entry) { return entry.second == loops[v]; });
+        is_shared[v] = is_shared[v] && found;
+      }
+      LowerStore(statements[i], of[i]);
+    }
+    StatementGroup group = {statements, {}};
+    for (size_t i = 0; i < statements.size(); ++i) {
+      std::vector<int>& shared = group.shared.emplace_back();
+      for (size_t v = 0; v < variables; ++v) {
+        for (const auto& [place, loop] : of[i]) {
+          if (is_shared[v] && loop == loops[v]) shared.push_back(place);
+        }
+      }
+    }
+    return group;
   }
 
  private:
@@ -51,7 +89,65 @@ class KernelLowering {
     return Range(g_, meaning_.size.at(variable), next_axis_++, type);
   }
 
-  const UOp* Buffer(const TensorInfo& t) { return Param(g_, t.dtype, t.slot, t.elements()); }
+  // `shared` gives the loops of some places of the left side.
+  const UOp* LowerStore(int index, const std::map<int, const UOp*>& shared) {
+    const Statement& statement = formula_.statements[index];
+    const int written = meaning_.names.written[index];
+    IndexScope scope;
+    std::vector<const UOp*> place;
+    for (size_t i = 0; i < statement.variables.size(); ++i) {
+      const std::string& name = statement.variables[i].text;
+      const auto loop = shared.find(static_cast<int>(i));
+      place.push_back(loop != shared.end() ? loop->second : NewRange(name, AxisType::kLoop));
+      scope[name] = place.back();
+    }
+    // Each store has reductions of its own, with axes of its own.
+    inlined_values_.clear();
+    reductions_.clear();
+    const UOp* value = Lower(statement.value, scope, nullptr);
+    const TensorInfo& output = Tensor(written);
+    return Store(g_, Index(g_, Buffer(written), Offset(output, place)),
+                 Cast(g_, value, output.dtype));
+  }
+
+  absl::Status Exhausted(int index) const {
+    return absl::ResourceExhaustedError(
+        Concat("the kernel of ", Tensor(meaning_.names.written[index]).name, " needs more than ",
+               limits_.axes, " loops or ", limits_.steps, " operations"));
+  }
+
+  void HoldTemporaries(const std::vector<int>& statements) {
+    for (size_t i = 0; i + 1 < statements.size(); ++i) {
+      temporaries_[meaning_.names.written[statements[i]]] = static_cast<int>(i);
+    }
+  }
+
+  // The loops that stand at the same place of a temporary wherever it is read, each once.
+  std::map<int, const UOp*> CommonPlaces(int tensor) const {
+    std::map<int, const UOp*> common;
+    for (const auto& [read, place] : temporary_reads_) {
+      if (read != tensor) continue;
+      for (size_t d = 0; d < place.size(); ++d) {
+        const auto [found, is_new] = common.try_emplace(static_cast<int>(d), place[d]);
+        if (!is_new && found->second != place[d]) found->second = nullptr;
+      }
+    }
+    std::set<const UOp*> seen;
+    std::erase_if(common, [&](const auto& entry) {
+      return entry.second == nullptr || entry.second->op != Op::kRange ||
+             entry.second->range_type() != AxisType::kLoop || !seen.insert(entry.second).second;
+    });
+    return common;
+  }
+
+  const UOp* Buffer(int tensor) {
+    const TensorInfo& t = Tensor(tensor);
+    const auto temporary = temporaries_.find(tensor);
+    if (temporary != temporaries_.end()) {
+      return Scratch(g_, t.dtype, temporary->second, t.elements());
+    }
+    return Param(g_, t.dtype, t.slot, t.elements());
+  }
 
   const UOp* Offset(const TensorInfo& t, const std::vector<const UOp*>& place) {
     LinearForm offset;
@@ -143,7 +239,8 @@ class KernelLowering {
 
     const int definition = meaning_.names.definition[t];
     if (definition < 0 || !inlined_[definition]) {
-      return Load(g_, Index(g_, Buffer(tensor), Offset(tensor, place), condition));
+      if (temporaries_.contains(t)) temporary_reads_.emplace_back(t, place);
+      return Load(g_, Index(g_, Buffer(t), Offset(tensor, place), condition));
     }
     const UOp* value = Inline(definition, place, condition);
     return e->padded && inside != nullptr ? Where(g_, inside, value, Zero(value->dtype)) : value;
@@ -205,6 +302,8 @@ class KernelLowering {
   int next_axis_ = 0;
   int64_t steps_ = 0;
   bool exhausted_ = false;
+  std::map<int, int> temporaries_;  // tensor → number
+  std::vector<std::pair<int, std::vector<const UOp*>>> temporary_reads_;
   std::map<std::tuple<int, std::vector<const UOp*>, const UOp*>, const UOp*> inlined_values_;
   absl::flat_hash_map<const UOp*, const UOp*> reductions_;
 };
@@ -218,6 +317,24 @@ absl::StatusOr<const UOp*> LowerStatement(UOpGraph& graph, const Formula& formul
   UOpGraph scratch;
   absl::StatusOr<const UOp*> sink =
       KernelLowering(scratch, formula, meaning, inlined, limits).Run(statement);
+  if (!sink.ok()) return sink;
+  return graph.Import(*sink);
+}
+
+StatementGroup FindSharedVariables(const Formula& formula, const FormulaMeaning& meaning,
+                                   const std::vector<int>& statements,
+                                   const std::vector<bool>& inlined) {
+  UOpGraph scratch;
+  const LowerLimits limits;
+  return KernelLowering(scratch, formula, meaning, inlined, limits).Share(statements);
+}
+
+absl::StatusOr<const UOp*> LowerGroup(UOpGraph& graph, const Formula& formula,
+                                      const FormulaMeaning& meaning, const StatementGroup& group,
+                                      const std::vector<bool>& inlined, const LowerLimits& limits) {
+  UOpGraph scratch;
+  absl::StatusOr<const UOp*> sink =
+      KernelLowering(scratch, formula, meaning, inlined, limits).Run(group);
   if (!sink.ok()) return sink;
   return graph.Import(*sink);
 }

@@ -7,6 +7,7 @@
 #include "rewrite/concat.h"
 #include "rewrite/kernel_flags.h"
 #include "tensor/fusion.h"
+#include "tensor/groups.h"
 #include "tensor/lower.h"
 #include "tensor/parser.h"
 #include "tensor/shapes.h"
@@ -44,6 +45,19 @@ absl::StatusOr<Program> ParseNotation(std::string_view text, const NotationOptio
     if (!chosen.ok()) return chosen.status();
     inlined = *std::move(chosen);
   }
+  std::vector<StatementGroup> groups;
+  if (options.fuse && options.groups) groups = ChooseGroups(*formula, *meaning, inlined);
+  std::vector<const StatementGroup*> group_of(formula->statements.size(), nullptr);
+  for (const StatementGroup& group : groups) {
+    for (int i : group.statements) group_of[i] = &group;
+  }
+  // Statements that have no kernel, nor a tensor in memory.
+  std::vector<bool> inside = inlined;
+  for (size_t i = 0; i < inside.size(); ++i) {
+    if (group_of[i] != nullptr && group_of[i]->statements.back() != static_cast<int>(i)) {
+      inside[i] = true;
+    }
+  }
 
   if (absl::Status s = MarkConstants(options.constants, meaning->names.tensors); !s.ok()) return s;
 
@@ -54,15 +68,17 @@ absl::StatusOr<Program> ParseNotation(std::string_view text, const NotationOptio
   for (size_t t = 0; t < slot.size(); ++t) {
     TensorInfo& info = meaning->names.tensors[t];
     const int definition = meaning->names.definition[t];
-    if (definition >= 0 && inlined[definition]) continue;
+    if (definition >= 0 && inside[definition]) continue;
     slot[t] = static_cast<int64_t>(program.tensors.size());
     info.slot = slot[t];
     program.tensors.push_back(info);
   }
-  for (size_t i = 0; i < inlined.size(); ++i) {
-    if (inlined[i]) continue;
+  for (size_t i = 0; i < inside.size(); ++i) {
+    if (inside[i]) continue;
     absl::StatusOr<const UOp*> sink =
-        LowerStatement(*program.graph, *formula, *meaning, static_cast<int>(i), inlined);
+        group_of[i] != nullptr
+            ? LowerGroup(*program.graph, *formula, *meaning, *group_of[i], inlined)
+            : LowerStatement(*program.graph, *formula, *meaning, static_cast<int>(i), inlined);
     if (!sink.ok()) return sink.status();
     KernelInfo kernel;
     kernel.sink = *sink;

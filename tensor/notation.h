@@ -22,6 +22,9 @@ struct NotationOptions {
   /// Inputs whose contents do not change between runs, such as weights.
   std::vector<std::string> constants;
   bool fuse = true;  ///< false: every statement becomes a kernel
+  /// Whether chains may become one kernel that keeps blocks of rows of their intermediates in
+  /// cache.
+  bool groups = true;
 };
 
 /// Reads `i=1024,j=1024`, `A=bf16,B=i8` and `X=1,3,226,226` (one tensor per call) into the options.

@@ -330,6 +330,27 @@ TEST_F(DriverTest, ProgramsOfSeveralStatements) {
   EXPECT_GT(attention.Json()["kernels"].size(), 1u);
 }
 
+TEST_F(DriverTest, AttentionOfManyRowsIsOneKernel) {
+  std::vector<std::string> arguments = {
+      "run",
+      "S[i,j] = sum[d](Q[i,d]*K[j,d])/4; P[i,j] = exp(S[i,j]-max[l](S[i,l])); "
+      "O[i,d] = sum[j](P[i,j]*V[j,d])/sum[l](P[i,l])",
+      "--size",
+      "i=512,j=640,d=16",
+      "--check",
+      "--json",
+      "-"};
+  const Outcome one = Quern(arguments);
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_TRUE(one.Json()["check"]["ok"].get<bool>());
+  EXPECT_EQ(one.Json()["kernels"].size(), 1u);
+  arguments.push_back("--no-groups");
+  const Outcome several = Quern(arguments);
+  EXPECT_EQ(several.code, 0) << several.err;
+  EXPECT_TRUE(several.Json()["check"]["ok"].get<bool>());
+  EXPECT_EQ(several.Json()["kernels"].size(), 3u);
+}
+
 TEST_F(DriverTest, InPlaceUnderASearchIsExact) {
   WriteArray<float>(Path("b.npy"), kF32Type, {1000}, std::vector<float>(1000, 1.0f));
   const Outcome o = Quern({"run", "b[i] = b[i]*0.5", "-i", "b=" + Path("b.npy").string(), "-o",

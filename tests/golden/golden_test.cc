@@ -9,6 +9,10 @@
 #include <iostream>
 #include <sstream>
 
+#include "codegen/contract_scratch.h"
+#include "codegen/linearize.h"
+#include "codegen/split_reductions.h"
+#include "codegen/two_stage.h"
 #include "rewrite/concat.h"
 #include "rewrite/pseudo_code.h"
 #include "rewrite/simplify.h"
@@ -32,6 +36,11 @@ constexpr GoldenPass kPasses[] = {
     {"text", ".uop", [](UOpGraph&, const UOp* sink) { return ToText(sink); }},
     {"simplify", ".uop", [](UOpGraph& g, const UOp* sink) { return ToText(Simplify(g, sink)); }},
     {"pseudo-code", ".txt", [](UOpGraph&, const UOp* sink) { return PseudoCode(sink); }},
+    {"contract", ".txt",
+     [](UOpGraph& g, const UOp* sink) {
+       const UOp* parts = SplitReductions(g, SplitPhases(g, Simplify(g, sink)));
+       return PseudoCode(ContractScratch(g, Linearize(g, parts, /*vector_bytes=*/64)));
+     }},
 };
 
 std::string Read(const fs::path& path) {

@@ -51,8 +51,23 @@ TEST(VerifyTest, RefusesWhatIsNoKernel) {
   EXPECT_THAT(Kernel(RowSum{.sink = "block %s\n%t = sink %z"}.Text()),
               HasSubstr("the block.void does not stand in a kernel AST"));
   EXPECT_EQ(Kernel(RowSum{.sink = "phase %s\n%t = sink %z"}.Text()), "ok");
+  EXPECT_THAT(Kernel(RowSum{.x = "register.f32 slot=0 size=12"}.Text()),
+              HasSubstr("register 0 (f32, 12 elements) does not stand in a kernel AST"));
   EXPECT_THAT(Kernel(RowSum{.x = "scratch.f32 slot=0 size=12"}.Text()),
-              HasSubstr("scratch 0 (f32, 12 elements) does not stand in a kernel AST"));
+              HasSubstr("scratch 0 (f32, 12 elements) is loaded before it is stored"));
+}
+
+TEST(VerifyTest, NothingIsReadAfterItIsOverwritten) {
+  const auto kernel = [](std::string_view sink) {
+    return Kernel(
+        Concat("%i = range.index size=3 axis=0 type=LOOP\n%b = param.f32 slot=0 size=3\n"
+               "%y = param.f32 slot=1 size=3\n%bi = index.f32 %b, %i\n%yi = index.f32 %y, %i\n"
+               "%v = load.f32 %bi\n%w = add.f32 %v, %v\n%s = store %bi, %w\n%t = store %yi, %v\n"
+               "%z = sink ",
+               sink, "\n"));
+  };
+  EXPECT_EQ(kernel("%t, %s"), "ok");
+  EXPECT_EQ(kernel("%s, %t"), "param 0 (f32, 3 elements) is loaded after the store that writes it");
 }
 
 TEST(VerifyTest, AxesHaveNumbersOfTheirOwn) {
