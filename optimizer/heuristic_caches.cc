@@ -64,16 +64,15 @@ int64_t LocalAmount(Scheduler& s, int axis, int other) {
 
 // Puts the loop over tiles of rows, which read `load` again, inside the loops that `load` follows,
 // or outside of them.
-void OrderRows(Scheduler& s, const RangeSets& sets, const UOp* load, const UOp* rows, bool inside) {
+void OrderRows(Scheduler& s, const RangeSets& sets, const StatementAccesses& reduce,
+               const UOp* load, const UOp* rows, bool inside) {
   const int rows_axis = AxisNumber(s, rows);
   int first = rows_axis;
   int last = rows_axis;
   for (const UOp* r : sets.Members(sets.Of(load))) {
     const bool loop = r->range_type() == AxisType::kLoop && r->range_size() >= 2;
     bool followed = true;  // As by a batch: its order does not matter.
-    for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
-      for (const UOp* other : reduce.loads) followed &= sets.Depends(other, r);
-    }
+    for (const UOp* other : reduce.loads) followed &= sets.Depends(other, r);
     if (!loop || followed) continue;
     first = std::min(first, AxisNumber(s, r));
     last = std::max(last, AxisNumber(s, r));
@@ -88,6 +87,7 @@ void OrderRows(Scheduler& s, const RangeSets& sets, const UOp* load, const UOp* 
 void KeepAllPanels(Scheduler& s) {
   const RangeSets sets(s.kernel());
   for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
+    if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) continue;
     for (const UOp* load : reduce.loads) {
       const UOp* rows = nullptr;
       bool has_lanes = false;
@@ -98,7 +98,7 @@ void KeepAllPanels(Scheduler& s) {
       }
       if (!has_lanes || rows == nullptr) continue;
       if (OperandBytes(sets, reduce, load) > s.target().l2_bytes / 2) continue;
-      return OrderRows(s, sets, load, rows, /*inside=*/false);
+      return OrderRows(s, sets, reduce, load, rows, /*inside=*/false);
     }
   }
 }
@@ -157,7 +157,7 @@ void TileCaches(Scheduler& s) {
     }
     if (!tiled || depth < 64) continue;
     if (const LanesInPlace lanes = FindLanesInPlace(s, sets, reduce); lanes.load != nullptr) {
-      return OrderRows(s, sets, lanes.load, lanes.rows, /*inside=*/!lanes.all);
+      return OrderRows(s, sets, reduce, lanes.load, lanes.rows, /*inside=*/!lanes.all);
     }
     // The output loop along which the lane operand is reused most often.
     const UOp* best = nullptr;

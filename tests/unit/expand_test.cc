@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "codegen/lower.h"
 #include "optimizer/scheduler.h"
 #include "rewrite/build.h"
@@ -13,6 +15,7 @@ namespace quern {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::SizeIs;
 
 // The accumulators that a lowered kernel's loop over the reduced axis adds to, in order.
 std::vector<int64_t> AddedTo(std::string_view actions) {
@@ -51,6 +54,42 @@ TEST(ExpandTest, EachAccumulatorOnceAStep) {
 // neighbours wait for each other.
 TEST(ExpandTest, UnrolledStepsGoAroundTheAccumulators) {
   EXPECT_THAT(AddedTo("UPCAST(1,16) UPCAST(0,3) UNROLL(0,2)"), ElementsAre(0, 16, 32, 0, 16, 32));
+}
+
+// The multiply-adds of a tile of a convolution whose ends lie outside, and how many numbers of
+// loads keep them apart.
+struct Work {
+  int products = 0;
+  std::set<int64_t> numbers;
+};
+Work WorkOf(std::string_view actions) {
+  const FormulaKernel k =
+      KernelOf("y[w,o] = sum[c,q](pad(x[c,w+q-1])*f[c,q,o])", "o=32,w=14,c=8,q=3", "", "x=8,14");
+  const Target target = Avx512Target(1);
+  Scheduler scheduler(*k.graph, k.sink, target);
+  const absl::StatusOr<std::vector<Action>> parsed = ParseActions(actions);
+  QUERN_CHECK(parsed.ok());
+  QUERN_CHECK(scheduler.ApplyAll(*parsed).ok());
+  const absl::StatusOr<LoweredKernel> lowered =
+      Lower(*k.graph, scheduler.kernel(), target, PassOptions());
+  QUERN_CHECK_MSG(lowered.ok(), std::string(lowered.status().message()).c_str());
+  Work work;
+  for (const UOp* u : Toposort(lowered->sink)) {
+    work.products += u->op == Op::kMul && IsFloat(u->dtype) ? 1 : 0;
+    if (u->op == Op::kLoad && u->dtype.lanes == 1) work.numbers.insert(u->arg.b);
+  }
+  return work;
+}
+
+TEST(ExpandTest, RowsOutsideAreNotMultiplied) {
+  // Three taps of fourteen rows, and one row less for the first and for the last of them.
+  EXPECT_EQ(WorkOf("UPCAST(1,32) UPCAST(0,14)").products, 3 * 14 - 2);
+  EXPECT_EQ(WorkOf("UPCAST(1,32) UPCAST(0,14) UNROLL(1,3)").products, 3 * 14 - 2);
+}
+
+TEST(ExpandTest, TilesThatFillTheRegistersShareNoScalars) {
+  EXPECT_THAT(WorkOf("UPCAST(1,32) UPCAST(0,14)").numbers, SizeIs(3));
+  EXPECT_THAT(WorkOf("UPCAST(1,32) UPCAST(0,7)").numbers, ElementsAre(0));
 }
 
 }  // namespace

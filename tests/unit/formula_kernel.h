@@ -25,12 +25,14 @@ struct FormulaKernel {
   const UOp* sink = nullptr;
 };
 
-/// `sizes` as in "i=4,k=16", `dtypes` as in "A=bf16,B=i8". QUERN_CHECKs that the formula is right.
+/// `sizes` as in "i=4,k=16", `dtypes` as in "A=bf16,B=i8", `shape` as in "X=3,8". QUERN_CHECKs that
+/// the formula is right.
 inline FormulaKernel KernelOf(std::string_view formula, std::string_view sizes,
-                              std::string_view dtypes = "") {
+                              std::string_view dtypes = "", std::string_view shape = "") {
   NotationOptions options;
   if (!sizes.empty()) QUERN_CHECK(ParseSizes(sizes, options).ok());
   if (!dtypes.empty()) QUERN_CHECK(ParseDTypes(dtypes, options).ok());
+  if (!shape.empty()) QUERN_CHECK(ParseShape(shape, options).ok());
   absl::StatusOr<Program> program = ParseNotation(formula, options);
   QUERN_CHECK_MSG(program.ok(), std::string(program.status().message()).c_str());
   return {program->graph, program->kernels.at(0).sink};

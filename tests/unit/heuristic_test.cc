@@ -274,7 +274,8 @@ TEST(HeuristicTest, RowsAreReadOnceIfAllPanelsStayInTheCache) {
   EXPECT_EQ(TileLoops(kMatmul, "i=2048,j=512,k=64", ""), "ij");
   EXPECT_EQ(TileLoops(kMatmul, "i=2048,j=512,k=64", "B"), "Ij");
   EXPECT_EQ(TileLoops(kMatmulTransposed, "i=2048,j=512,k=64", ""), "Ij");
-  // 4 MiB do not.
+  // 4 MiB do not, whatever is added at the end.
+  EXPECT_EQ(TileLoops("C[i,j] = sum[k](A[i,k]*B[k,j]) + b[j]", "i=2048,j=512,k=2048", "B"), "jI");
   EXPECT_EQ(TileLoops(kMatmul, "i=2048,j=512,k=2048", "B"), "jI");
   EXPECT_EQ(TileLoops(kMatmulTransposed, "i=2048,j=512,k=2048", ""), "jI");
 }

@@ -51,6 +51,43 @@ TEST_F(SimplifyTest, GatesThatAreTrueVanish) {
   EXPECT_EQ(Simplify(g, gated, options), Index(g, p, x));
 }
 
+// What a false gate keeps from being read is more than a zero: nothing of its products is left.
+TEST_F(SimplifyTest, WhatLiesOutsideTakesNoPart) {
+  const UOp* p = Param(g, kF32Type, 0, 64);
+  const UOp* k = Range(g, 4, 0, AxisType::kReduce);
+  const UOp* value = Load(g, Index(g, p, k));
+  const UOp* outside = Load(g, Index(g, p, k, BoolConst(g, false)));
+  EXPECT_EQ(S(Mul(g, value, outside)), Outside(g, kF32Type));
+  EXPECT_EQ(S(Mul(g, outside, value)), Outside(g, kF32Type));
+  EXPECT_EQ(S(Add(g, value, Mul(g, outside, value))), value);
+  EXPECT_EQ(S(Add(g, outside, value)), value);
+  EXPECT_EQ(S(Cast(g, outside, kF64Type)), Outside(g, kF64Type));
+  const UOp* ranges[] = {k};
+  EXPECT_EQ(S(Reduce(g, Op::kAdd, Mul(g, value, outside), ranges)), Outside(g, kF32Type));
+  const UOp* sum = Index(g, Register(g, kF32Type, 0, 4), C(1));
+  const UOp* nothing = Store(g, sum, Add(g, Load(g, sum), Mul(g, value, outside)));
+  EXPECT_EQ(S(nothing), g.Make(Op::kBlock, kVoidType, {}));
+}
+
+TEST_F(SimplifyTest, AZeroThatIsNotOutsideTakesPart) {
+  const UOp* p = Param(g, kF32Type, 0, 64);
+  const UOp* n = Param(g, kI32Type, 1, 64);
+  const UOp* k = Range(g, 4, 0, AxisType::kReduce);
+  const UOp* value = Load(g, Index(g, p, k));
+  const UOp* zero = FloatConst(g, kF32Type, 0);
+  EXPECT_EQ(S(Mul(g, value, zero))->op, Op::kMul);
+  EXPECT_EQ(S(Add(g, value, zero))->op, Op::kAdd);
+  const UOp* outside = Load(g, Index(g, p, k, BoolConst(g, false)));
+  EXPECT_EQ(S(Binary(g, Op::kMax, value, outside))->op, Op::kMax);
+  EXPECT_EQ(S(Load(g, Index(g, n, k, BoolConst(g, false)))), IntConst(g, kI32Type, 0));
+  // A product of nothing is 1, so a product over what lies outside is not outside.
+  const UOp* ranges[] = {k};
+  EXPECT_EQ(S(Reduce(g, Op::kMul, outside, ranges))->op, Op::kReduce);
+  // Memory that others see is written all the same.
+  const UOp* place = Index(g, p, C(1));
+  EXPECT_EQ(S(Store(g, place, Load(g, place)))->op, Op::kStore);
+}
+
 TEST_F(SimplifyTest, LoopsOfOneIterationVanish) {
   const UOp* x = R(1, 0);
   const UOp* k = R(1, 1);
