@@ -45,7 +45,9 @@ class BeamSearcher {
 
   absl::StatusOr<SearchResult> Run() {
     MeasureOptions measure = options_.measure;
+    const int64_t nodes = measure.build.limits.max_nodes;
     measure.build.limits = LimitsFor(target_);
+    if (nodes > 0) measure.build.limits.max_nodes = nodes;
     measure.first_seconds = std::max(kLeastFirstSeconds, options_.seconds);
     absl::StatusOr<std::unique_ptr<Measurer>> measurer =
         Measurer::Create(kernel_, target_, measure);
@@ -72,7 +74,7 @@ class BeamSearcher {
     Scheduler heuristic(*graph, plain, target_);
     ApplyHeuristic(heuristic);
     std::vector<Candidate> seeds;
-    seeds.push_back({heuristic.actions(), graph, heuristic.kernel(), ""});
+    seeds.push_back({heuristic.actions(), graph, heuristic.kernel(), "", /*unlimited=*/true});
     seen_.insert(Simplify(*graph, heuristic.kernel())->hash);
     Measure(seeds);
     if (!beam_.empty()) heuristic_ = beam_[0];
@@ -159,6 +161,8 @@ class BeamSearcher {
           continue;
         }
         ++result_.candidates;
+        // What the heuristic makes is not too large, and neither is what resembles it.
+        if (batch[i].unlimited) measurer_->AllowNodes(2 * m.built.nodes);
         if (m.aborted && best_seconds_ > 0) continue;  // Too slow for another look.
         beam_.push_back({batch[i].actions, batch[i].graph, batch[i].kernel, m.seconds, m.id});
         if (best_seconds_ == 0 || m.seconds < best_seconds_) best_seconds_ = m.seconds;

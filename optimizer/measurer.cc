@@ -58,7 +58,9 @@ absl::StatusOr<BuiltKernel> CompileOne(const CompileBatch& batch, const Candidat
   }
   if (candidate.fault == "compile-hang") std::this_thread::sleep_for(std::chrono::hours(24));
   UOpGraph graph;  // A graph of its own: lowering shares nothing with other tasks.
-  return BuildKernel(graph, graph.Import(candidate.kernel), batch.target, batch.options);
+  BuildOptions options = batch.options;
+  if (candidate.unlimited) options.limits = {};
+  return BuildKernel(graph, graph.Import(candidate.kernel), batch.target, options);
 }
 
 }  // namespace
@@ -214,6 +216,11 @@ absl::StatusOr<int64_t> Measurer::Prepare(const Candidate& candidate) {
   if (!built.ok()) return built.status();
   kept_.push_back({next_id_, SerializeImage(built->image), "", -1});
   return next_id_++;
+}
+
+void Measurer::AllowNodes(int64_t nodes) {
+  int64_t& most = options_.build.limits.max_nodes;
+  if (most > 0) most = std::max(most, nodes);
 }
 
 absl::Status Measurer::EnsureLoaded(const std::vector<int64_t>& ids) {

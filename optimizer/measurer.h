@@ -21,6 +21,8 @@ struct Candidate {
   const UOp* kernel = nullptr;
   /// For tests: "compile-error", "compile-hang", "segv", "exit", "hang", "refuse".
   std::string fault;
+  /// Exempt from the limits of MeasureOptions::build, as what a search begins with is.
+  bool unlimited = false;
 };
 
 /// What came of a candidate.
@@ -72,6 +74,9 @@ class Measurer {
   };
   /// Runs a kernel on poisoned outputs and compares it with a reference (an id, too).
   absl::StatusOr<Comparison> Compare(int64_t reference, int64_t id, double tolerance);
+
+  /// Lets kernels through whose lowered form has up to so many nodes, if that is more than before.
+  void AllowNodes(int64_t nodes);
 
   /// Gives up the code of all kernels but these.
   void KeepOnly(const std::vector<int64_t>& ids);

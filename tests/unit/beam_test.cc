@@ -212,6 +212,23 @@ TEST(BeamTest, WrongNumbersLose) {
   EXPECT_EQ(CheckActions(k, result->actions), "");
 }
 
+// The heuristic's kernel may be larger than what a search would try by itself.
+TEST(BeamTest, BeginsWithTheHeuristicWhateverItsSize) {
+  const FormulaKernel k = KernelOf("Y[o,h,w] = sum[c,p,q](pad(X[c,h+p-1,w+q-1])*W[o,c,p,q])",
+                                   "o=64,h=28,w=28,c=16,p=3,q=3", "", "X=16,28,28");
+  const Target target = TwoCores();
+  Scheduler scheduler(*k.graph, k.sink, target);
+  ApplyHeuristic(scheduler);
+  const absl::StatusOr<BuiltKernel> built = BuildKernel(*k.graph, scheduler.kernel(), target);
+  ASSERT_TRUE(built.ok()) << built.status();
+  BeamOptions options = Small(1, 3);
+  options.measure.build.limits.max_nodes = built->nodes / 2;
+  const absl::StatusOr<SearchResult> result = BeamSearch(k.sink, target, options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_GT(result->heuristic_seconds, 0);
+  EXPECT_EQ(CheckActions(k, result->actions), "");
+}
+
 TEST(BeamTest, AThousandTimesTheWorkLoses) {
   FormulaKernel k = MatmulKernel(32, 32, 32);
   FormulaKernel slow = KernelOf("C[i,j] = sum[k,r](A[i,k]*B[k,j])", "i=32,j=32,k=32,r=1000");
