@@ -22,7 +22,9 @@ namespace {
 constexpr std::string_view kFileName = "tuning-1.db";
 
 // NORMAL loses no consistency in WAL mode, only the last commits when the machine dies.
-constexpr const char* kPragmas = "PRAGMA synchronous=NORMAL; PRAGMA cell_size_check=ON";
+constexpr const char* kPragmas =
+    "PRAGMA journal_size_limit=0;"
+    "PRAGMA synchronous=NORMAL; PRAGMA cell_size_check=ON";
 
 constexpr const char* kTables =
     "CREATE TABLE IF NOT EXISTS tuning("
@@ -139,7 +141,12 @@ std::unique_ptr<TuningDatabase> TuningDatabase::Open(DatabaseOptions options) {
   }
   std::error_code error;
   std::filesystem::create_directories(db->options_.folder, error);
-  absl::Status s = db->Connect();
+  absl::Status s;
+  {
+    // Not while another process exchanges a damaged file, and its journal before it.
+    const FolderLock lock(db->options_.folder);
+    s = db->Connect();
+  }
   if (absl::IsDataLoss(s)) s = db->SetAside();
   if (s.ok() && !db->read_only_) s = db->DropOldObjects();
   if (!s.ok()) {
@@ -158,6 +165,10 @@ void TuningDatabase::Warn(const std::string& message) {
 absl::Status TuningDatabase::Connect() {
   connection_ = nullptr;
   read_only_ = false;
+  // Of the file before it is opened: if another process exchanges it now, this one may have opened
+  // the old one, and must not take the new one for damaged.
+  const uint64_t before = FileIdentity(path_);
+  const auto identity = [&] { return before != 0 ? before : FileIdentity(path_); };
   absl::StatusOr<std::unique_ptr<Sqlite>> db =
       Sqlite::Open(path_, Sqlite::Mode::kReadWrite, options_.busy_milliseconds);
   absl::Status s = db.status();
@@ -183,16 +194,16 @@ absl::Status TuningDatabase::Connect() {
       Warn(Concat("the cache ", path_, " cannot be written; it is only read"));
       connection_ = *std::move(reader);
       read_only_ = true;
-      file_identity_ = FileIdentity(path_);
+      file_identity_ = identity();
       return absl::OkStatus();
     }
   }
   if (!s.ok()) {
-    file_identity_ = FileIdentity(path_);
+    file_identity_ = identity();
     return s;
   }
   connection_ = *std::move(db);
-  file_identity_ = FileIdentity(path_);
+  file_identity_ = identity();
   return absl::OkStatus();
 }
 

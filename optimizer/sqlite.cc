@@ -84,6 +84,10 @@ absl::StatusOr<std::unique_ptr<Sqlite>> Sqlite::Open(const std::string& path, Mo
   std::unique_ptr<Sqlite> opened(new Sqlite(connection));
   if (code != SQLITE_OK) return StatusOf(code, connection, Concat("opening ", path));
   sqlite3_busy_timeout(connection, busy_milliseconds);
+  // Closing removes the journal by its name, which may be that of a file that another process has
+  // put in the place of this one.
+  int persist = 1;
+  sqlite3_file_control(connection, "main", SQLITE_FCNTL_PERSIST_WAL, &persist);
   return opened;
 }
 
