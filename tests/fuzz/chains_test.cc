@@ -20,15 +20,6 @@ namespace {
 // Inputs lie in [-2, 2] and sums are scaled, so values stay small.
 constexpr double kTolerance = 2e-3;
 
-std::vector<BufferView> Views(const RandomKernel& kernel,
-                              const std::vector<GuardedMemory>& memory) {
-  std::vector<BufferView> views;
-  for (size_t i = 0; i < memory.size(); ++i) {
-    views.push_back({kernel.buffers[i].slot, memory[i].data(), memory[i].bytes()});
-  }
-  return views;
-}
-
 RandomKernel WithBuffers(const UOp* sink) {
   RandomKernel kernel;
   kernel.sink = sink;
@@ -187,13 +178,7 @@ TEST(ChainsTest, RandomActionsOnHandmadeKernels) {
   ASSERT_TRUE(device.ok()) << device.status();
   const FuzzSeeds seeds = ReadFuzzSeeds(300);
   Tally tally;
-  int failures = 0;
-  for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count && failures < 5; ++seed) {
-    const std::string wrong = RunHandmade(seed, **device, tally);
-    if (wrong.empty()) continue;
-    ++failures;
-    ADD_FAILURE() << wrong;
-  }
+  RunSeeds(seeds, [&](uint64_t seed) { return RunHandmade(seed, **device, tally); });
 }
 
 TEST(ChainsTest, RandomActionsOnGroups) {
@@ -201,13 +186,8 @@ TEST(ChainsTest, RandomActionsOnGroups) {
   ASSERT_TRUE(device.ok()) << device.status();
   const FuzzSeeds seeds = ReadFuzzSeeds(500);
   Tally tally;
-  int failures = 0;
-  for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count && failures < 5; ++seed) {
-    const std::string wrong = RunChain(seed, **device, tally);
-    if (wrong.empty()) continue;
-    ++failures;
-    ADD_FAILURE() << wrong;
-  }
+  const int failures =
+      RunSeeds(seeds, [&](uint64_t seed) { return RunChain(seed, **device, tally); });
   std::printf("%d shared loops, %d were contracted, %d actions\n", tally.shared, tally.contracted,
               tally.actions);
   if (seeds.count >= 100 && failures == 0) {

@@ -1,9 +1,12 @@
 #ifndef QUERN_TESTS_FUZZ_FUZZ_SEEDS_H_
 #define QUERN_TESTS_FUZZ_FUZZ_SEEDS_H_
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 namespace quern {
 
@@ -23,6 +26,20 @@ inline FuzzSeeds ReadFuzzSeeds(uint64_t count) {
   std::printf("seeds %llu to %llu\n", static_cast<unsigned long long>(seeds.first),
               static_cast<unsigned long long>(seeds.first + seeds.count - 1));
   return seeds;
+}
+
+/// Calls `run(seed)`, which says what is wrong or "", until five seeds have failed; how many did.
+template <typename Run>
+int RunSeeds(const FuzzSeeds& seeds, const Run& run) {
+  constexpr int kMostFailures = 5;
+  int failures = 0;
+  for (uint64_t n = 0; n < seeds.count && failures < kMostFailures; ++n) {
+    const std::string wrong = run(seeds.first + n);
+    if (wrong.empty()) continue;
+    ++failures;
+    ADD_FAILURE() << wrong;
+  }
+  return failures;
 }
 
 }  // namespace quern

@@ -55,6 +55,16 @@ class GuardedMemory {
   int64_t bytes_ = 0;
 };
 
+/// That memory for the interpreter, which finds it by slot.
+inline std::vector<BufferView> Views(const RandomKernel& kernel,
+                                     const std::vector<GuardedMemory>& memory) {
+  std::vector<BufferView> views;
+  for (size_t i = 0; i < memory.size(); ++i) {
+    views.push_back({kernel.buffers[i].slot, memory[i].data(), memory[i].bytes()});
+  }
+  return views;
+}
+
 /// The buffers of a random kernel, filled from a seed: twice the same for the same seed.
 inline std::vector<GuardedMemory> FilledMemory(const RandomKernel& kernel, uint64_t seed,
                                                Flush flush) {

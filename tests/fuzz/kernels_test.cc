@@ -30,15 +30,6 @@ void ReportAndDie(int signal) {
   _exit(1);
 }
 
-std::vector<BufferView> Views(const RandomKernel& kernel,
-                              const std::vector<GuardedMemory>& memory) {
-  std::vector<BufferView> views;
-  for (size_t i = 0; i < memory.size(); ++i) {
-    views.push_back({kernel.buffers[i].slot, memory[i].data(), memory[i].bytes()});
-  }
-  return views;
-}
-
 enum class Mode {
   kRandom,     // random legal actions
   kHeuristic,  // those of the heuristic
@@ -113,13 +104,7 @@ void FuzzKernels(uint64_t count, Mode mode) {
   ASSERT_TRUE(device.ok()) << device.status();
   KernelFuzzer fuzzer(**device);
   const FuzzSeeds seeds = ReadFuzzSeeds(count);
-  int failures = 0;
-  for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count && failures < 5; ++seed) {
-    const std::string wrong = fuzzer.Run(seed, mode);
-    if (wrong.empty()) continue;
-    ++failures;
-    ADD_FAILURE() << wrong;
-  }
+  const int failures = RunSeeds(seeds, [&](uint64_t seed) { return fuzzer.Run(seed, mode); });
   // Not a test of kernels without actions by mistake.
   if (failures == 0 && seeds.count >= 100) {
     EXPECT_GT(fuzzer.actions(), static_cast<int>(seeds.count / 2));

@@ -102,15 +102,6 @@ class ProductGenerator {
   RandomKernel kernel_;
 };
 
-std::vector<BufferView> Views(const RandomKernel& kernel,
-                              const std::vector<GuardedMemory>& memory) {
-  std::vector<BufferView> views;
-  for (size_t i = 0; i < memory.size(); ++i) {
-    views.push_back({kernel.buffers[i].slot, memory[i].data(), memory[i].bytes()});
-  }
-  return views;
-}
-
 struct Tally {
   int matrix = 0;
 };
@@ -178,13 +169,7 @@ TEST(ProductsTest, RandomActionsWithMatrixInstructions) {
   ASSERT_TRUE(device.ok()) << device.status();
   const FuzzSeeds seeds = ReadFuzzSeeds(500);
   Tally tally;
-  int failures = 0;
-  for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count && failures < 5; ++seed) {
-    const std::string wrong = RunProduct(seed, **device, tally);
-    if (wrong.empty()) continue;
-    ++failures;
-    ADD_FAILURE() << wrong;
-  }
+  RunSeeds(seeds, [&](uint64_t seed) { return RunProduct(seed, **device, tally); });
   if ((*device)->target().Has("avx512vnni") && seeds.count >= 100) {
     EXPECT_GT(tally.matrix, static_cast<int>(seeds.count / 5));
   }

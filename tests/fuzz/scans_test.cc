@@ -152,15 +152,6 @@ class ScanGenerator {
   std::vector<const UOp*> others_;
 };
 
-std::vector<BufferView> Views(const RandomKernel& kernel,
-                              const std::vector<GuardedMemory>& memory) {
-  std::vector<BufferView> views;
-  for (size_t i = 0; i < memory.size(); ++i) {
-    views.push_back({kernel.buffers[i].slot, memory[i].data(), memory[i].bytes()});
-  }
-  return views;
-}
-
 struct Tally {
   int scans = 0;
   int actions = 0;
@@ -220,13 +211,8 @@ TEST(ScansTest, RandomActions) {
   ASSERT_TRUE(device.ok()) << device.status();
   const FuzzSeeds seeds = ReadFuzzSeeds(600);
   Tally tally;
-  int failures = 0;
-  for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count && failures < 5; ++seed) {
-    const std::string wrong = RunScan(seed, **device, tally);
-    if (wrong.empty()) continue;
-    ++failures;
-    ADD_FAILURE() << wrong;
-  }
+  const int failures =
+      RunSeeds(seeds, [&](uint64_t seed) { return RunScan(seed, **device, tally); });
   if (failures == 0 && seeds.count >= 100) {
     EXPECT_GT(tally.scans, static_cast<int>(seeds.count / 2));
     EXPECT_GT(tally.actions, static_cast<int>(seeds.count / 2));
