@@ -12,13 +12,7 @@ const UOp* FoldCopy(UOpGraph& graph, const UOp* copy) {
     const bool gated = index->source_count == 3 && index->src(2)->op == Op::kConst;
     return gated && index->src(2)->arg.a == 0 ? Outside(graph, copy->dtype) : copy;
   }
-  if (copy->op == Op::kMul && (IsOutside(copy->src(0)) || IsOutside(copy->src(1)))) {
-    return Outside(graph, copy->dtype);
-  }
-  if (copy->op == Op::kAdd && is_float) {
-    if (IsOutside(copy->src(1))) return copy->src(0);
-    if (IsOutside(copy->src(0))) return copy->src(1);
-  }
+  if (const UOp* folded = FoldOutside(graph, copy)) return folded;
   // Numbers are left to LLVM; gates decide what is written at all.
   if (is_float || copy->child_mask != OpBit(Op::kConst)) return copy;
   const UOp* constant = FoldConstant(graph, copy);

@@ -6,17 +6,8 @@
 namespace quern {
 namespace {
 
-const UOp* Product(const UOp* u, RuleContext& context) {
-  for (const UOp* s : u->src()) {
-    if (IsOutside(s)) return Outside(context.graph, u->dtype);
-  }
-  return nullptr;
-}
-
-const UOp* Sum(const UOp* u, RuleContext&) {
-  if (!IsFloat(u->dtype)) return nullptr;
-  if (IsOutside(u->src(1))) return u->src(0);
-  return IsOutside(u->src(0)) ? u->src(1) : nullptr;
+const UOp* ProductOrSum(const UOp* u, RuleContext& context) {
+  return FoldOutside(context.graph, u);
 }
 
 const UOp* Cast(const UOp* u, RuleContext& context) {
@@ -42,8 +33,8 @@ const UOp* Accumulation(const UOp* u, RuleContext& context) {
 
 std::span<const NativeRule> NativeOutsideRules() {
   static const NativeRule rules[] = {
-      {"outside.product", OpBit(Op::kMul), Product, "reads a flag"},
-      {"outside.sum", OpBit(Op::kAdd), Sum, "reads a flag"},
+      {"outside.product", OpBit(Op::kMul), ProductOrSum, "reads a flag"},
+      {"outside.sum", OpBit(Op::kAdd), ProductOrSum, "reads a flag"},
       {"outside.cast", OpBit(Op::kCast), Cast, "reads a flag"},
       {"outside.reduce", OpBit(Op::kReduce), Reduction, "reads a flag"},
       {"outside.accumulation", OpBit(Op::kStore), Accumulation, "makes a statement vanish"},

@@ -19,6 +19,17 @@ inline bool IsOutside(const UOp* u) {
   return u->op == Op::kConst && u->arg.b == kOutsideFlag && IsFloat(u->dtype);
 }
 
+/// What a float product or sum of which a part lies outside is; nullptr if none does, or `u` is no
+/// such thing.
+inline const UOp* FoldOutside(UOpGraph& graph, const UOp* u) {
+  if ((u->op != Op::kMul && u->op != Op::kAdd) || !IsFloat(u->dtype)) return nullptr;
+  for (int i : {1, 0}) {
+    if (!IsOutside(u->src(i))) continue;
+    return u->op == Op::kMul ? Outside(graph, u->dtype) : u->src(1 - i);
+  }
+  return nullptr;
+}
+
 }  // namespace quern
 
 #endif  // QUERN_REWRITE_OUTSIDE_H_
