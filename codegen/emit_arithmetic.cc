@@ -271,6 +271,10 @@ Value* EmitInteger(IRBuilderBase& b, const UOp* u, std::span<Value* const> s, bo
   }
 }
 
+bool FitsInt32(const UOp* u, BoundsAnalysis& bounds) {
+  return !IsIndex(u->dtype) || bounds.Of(u).Within(INT32_MIN, INT32_MAX);
+}
+
 }  // namespace
 
 Type* LlvmType(llvm::LLVMContext& context, DType dtype, unsigned index_bits) {
@@ -338,6 +342,12 @@ Value* EmitElementwise(IRBuilderBase& builder, const UOp* u, std::span<Value* co
   return EmitInteger(builder, u, sources, nonnegative);
 }
 
+Value* EmitLanes(IRBuilderBase& b, int lanes) {
+  llvm::SmallVector<llvm::Constant*, 64> numbers;
+  for (int i = 0; i < lanes; ++i) numbers.push_back(b.getInt32(static_cast<uint32_t>(i)));
+  return llvm::ConstantVector::get(numbers);
+}
+
 Value* EmitCombine(IRBuilderBase& b, Op op, DType dtype, Value* x, Value* y) {
   if (IsBool(dtype)) return EmitBool(b, op, x, y);
   if (IsFloat(dtype)) {
@@ -376,6 +386,33 @@ Value* EmitHorizontal(IRBuilderBase& b, Op op, DType dtype, Value* vector) {
     result = EmitCombine(b, op, dtype, result, b.CreateExtractElement(vector, i));
   }
   return result;
+}
+
+Value* EmitBounded(IRBuilderBase& b, const UOp* u, std::vector<Value*> sources,
+                   BoundsAnalysis& bounds) {
+  bool nonnegative = false;
+  if (u->source_count == 2 && !IsFloat(u->src(0)->dtype)) {
+    nonnegative = bounds.Of(u->src(0)).min >= 0 && bounds.Of(u->src(1)).min >= 0;
+  }
+  unsigned bits = 64;
+  bool index = false;
+  const bool vector = u->src(0)->dtype.lanes != 1 || u->dtype.lanes != 1;
+  if (vector) {
+    bits = FitsInt32(u, bounds) ? 32 : 64;
+    for (const UOp* s : u->src()) {
+      if (IsIndex(s->dtype) && !FitsInt32(s, bounds)) bits = 64;
+    }
+  }
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (!IsIndex(u->src(i)->dtype)) continue;
+    index = true;
+    sources[i] = b.CreateSExtOrTrunc(sources[i], sources[i]->getType()->getWithNewBitWidth(bits));
+  }
+  Value* value = EmitElementwise(b, u, sources, nonnegative);
+  if (IsIndex(u->dtype) && !index) {  // A cast to Index.
+    value = b.CreateSExtOrTrunc(value, value->getType()->getWithNewBitWidth(bits));
+  }
+  return value;
 }
 
 }  // namespace quern

@@ -19,6 +19,7 @@
 #include "codegen/emit_memory.h"
 #include "codegen/emit_prefix.h"
 #include "codegen/emit_tile.h"
+#include "codegen/guard_loops.h"
 #include "codegen/stream_stores.h"
 #include "codegen/written_memory.h"
 #include "rewrite/bounds.h"
@@ -56,6 +57,7 @@ class PhaseEmitter {
   struct Scope {
     const UOp* range = nullptr;
     llvm::Instruction* hoist_point = nullptr;  // the branch into the next open loop
+    BasicBlock* skip = nullptr;                // where guards go whose condition is false
     absl::flat_hash_map<const UOp*, Value*> values;
     absl::flat_hash_map<std::pair<const UOp*, const UOp*>, Value*> pointers;
     absl::flat_hash_map<const UOp*, std::vector<Value*>> pieces;  // of transposed blocks
@@ -101,8 +103,8 @@ class PhaseEmitter {
     FindAxes();
     if (phase_.thread_range != nullptr) scopes_[0].values[phase_.thread_range] = f->getArg(2);
     EmitBody(f);
-    std::vector<llvm::Value*> in_memory;
-    for (const UOp* u : order_) {  // In an order that does not depend on addresses.
+    std::vector<Value*> in_memory;  // In an order that does not depend on addresses.
+    for (const UOp* u : order_) {
       if (IsBuffer(u->op) && u->op != Op::kRegister) in_memory.push_back(buffers_.at(u));
     }
     MarkAliases(*f, in_memory);
@@ -152,11 +154,13 @@ class PhaseEmitter {
       case Op::kLoop:
         LoopStatement(u);
         break;
+      case Op::kGuard:
+        GuardStatement(u);
+        break;
       default:
         for (const UOp* s : u->src()) Statement(s);
     }
   }
-
   void LoopStatement(const UOp* loop) {
     const UOp* range = loop->src(0);
     if (range->range_size() == 0) return;
@@ -171,7 +175,13 @@ class PhaseEmitter {
     Scope& scope = scopes_.emplace_back();
     scope.range = range;
     scope.values[range] = variable;
+    const size_t known = implied_.size();
     for (const UOp* s : loop->src().subspan(1)) Statement(s);
+    implied_.resize(known);
+    if (BasicBlock* skip = scopes_.back().skip) {
+      b_.CreateBr(skip);
+      b_.SetInsertPoint(skip);
+    }
     scopes_.pop_back();
     scopes_.back().hoist_point = nullptr;
     Value* next = b_.CreateAdd(variable, b_.getInt64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
@@ -183,19 +193,45 @@ class PhaseEmitter {
     b_.SetInsertPoint(end);
   }
 
+  // The rest of the loop's iteration stands where the condition holds.
+  void GuardStatement(const UOp* guard) {
+    Value* holds = Get(guard->src(0));
+    llvm::Function* f = b_.GetInsertBlock()->getParent();
+    BasicBlock*& skip = scopes_.back().skip;
+    if (skip == nullptr) skip = BasicBlock::Create(context_, "skip", f);
+    BasicBlock* then = BasicBlock::Create(context_, "guarded", f);
+    b_.CreateCondBr(holds, then, skip);
+    b_.SetInsertPoint(then);
+    implied_.push_back(guard->src(0));
+  }
+
+  // The conditions of a mask that guards do not ask already.
+  std::vector<const UOp*> GatesLeft(const Access& access) const {
+    if (access.gate == nullptr) return {};
+    return ConjunctsLeft(access.gate, implied_);
+  }
+
+  // All of them; where none is left the access has no gate any more.
+  Value* GateValue(Access& access) {
+    Value* all = nullptr;
+    for (const UOp* u : GatesLeft(access)) all = all ? b_.CreateAnd(all, Get(u)) : Get(u);
+    if (all == nullptr) access.gate_kind = Access::Gate::kNone;
+    return all;
+  }
+
   void StoreStatement(const UOp* store) {
     const UOp* index = store->src(0);
-    const Access access = ReadAccess(index);
-    Value* gate = access.gate != nullptr ? Get(access.gate) : nullptr;
-    if (auto* known = llvm::dyn_cast_or_null<llvm::Constant>(gate)) {
-      if (known->isNullValue()) return;
-    }
+    Access access = ReadAccess(index);
+    Value* gate = GateValue(access);
+    auto* known = llvm::dyn_cast_or_null<llvm::Constant>(gate);
+    if (known != nullptr && known->isNullValue()) return;
     Value* value = Get(store->src(1));
     AccessValues values = Locate(access, index->dtype);
     values.gate = gate;
     values.stream = streaming_ && (store->arg.a & kStreamFlag) != 0;
     BasicBlock* after = nullptr;
-    if (access.gate_kind == Access::Gate::kScalar && !IsTrue(gate)) {
+    if (access.gate_kind == Access::Gate::kScalar &&
+        (known == nullptr || !known->isAllOnesValue())) {
       llvm::Function* f = b_.GetInsertBlock()->getParent();
       BasicBlock* then = BasicBlock::Create(context_, "gate", f);
       after = BasicBlock::Create(context_, "after", f);
@@ -208,11 +244,6 @@ class PhaseEmitter {
       b_.SetInsertPoint(after);
     }
     memory_.Written(access.buffer);
-  }
-
-  static bool IsTrue(Value* v) {
-    auto* constant = llvm::dyn_cast<llvm::Constant>(v);
-    return constant != nullptr && constant->isAllOnesValue();
   }
 
   // --- Values ---
@@ -262,7 +293,7 @@ class PhaseEmitter {
       };
       if (u->op == Op::kLoad) {
         const Access access = ReadAccess(u->src(0));
-        need(access.gate);
+        for (const UOp* c : GatesLeft(access)) need(c);
         if (u->source_count == 2) need(u->src(1));
         if (access.kind == Access::Kind::kGather) {
           need(access.offset);
@@ -318,11 +349,8 @@ class PhaseEmitter {
     switch (u->op) {
       case Op::kConst:
         return EmitConst(b_, u);
-      case Op::kLanes: {
-        std::vector<llvm::Constant*> lanes;
-        for (int i = 0; i < u->dtype.lanes; ++i) lanes.push_back(b_.getInt32(i));
-        return llvm::ConstantVector::get(lanes);
-      }
+      case Op::kLanes:
+        return EmitLanes(b_, u->dtype.lanes);
       case Op::kBroadcast:
         return b_.CreateVectorSplat(u->dtype.lanes, Get(u->src(0)));
       case Op::kHorizontal:
@@ -348,10 +376,10 @@ class PhaseEmitter {
       case Op::kMatrix:
         return EmitMatrix(b_, u, Get(u->src(0)), Get(u->src(1)), Get(u->src(2)));
       case Op::kLoad: {
-        const Access access = ReadAccess(u->src(0));
+        Access access = ReadAccess(u->src(0));
         if (u->arg.b != 0 && std::exchange(separate_, u->arg.b) != u->arg.b) SeparateLoads(b_);
         AccessValues values = Locate(access, u->dtype);
-        if (access.gate != nullptr) values.gate = Get(access.gate);
+        values.gate = GateValue(access);
         if (u->arg.a != 0) EmitPrefetch(b_, u->dtype, u->arg.a, values);
         if (u->source_count == 2) {
           EmitPrefetch(b_, u->dtype, buffers_.at(access.buffer), Get(u->src(1)));
@@ -393,35 +421,7 @@ class PhaseEmitter {
   Value* Elementwise(const UOp* u) {
     std::vector<Value*> sources;
     for (const UOp* s : u->src()) sources.push_back(Get(s));
-    bool nonnegative = false;
-    if (u->source_count == 2 && !IsFloat(u->src(0)->dtype)) {
-      nonnegative = bounds_.Of(u->src(0)).min >= 0 && bounds_.Of(u->src(1)).min >= 0;
-    }
-    // Index arithmetic on vectors is done in 32 bits when nothing in it can pass 2^31.
-    unsigned bits = 64;
-    bool index = false;
-    const bool vector = u->src(0)->dtype.lanes != 1 || u->dtype.lanes != 1;
-    if (vector) {
-      bits = FitsInt32(u) ? 32 : 64;
-      for (const UOp* s : u->src()) {
-        if (IsIndex(s->dtype) && !FitsInt32(s)) bits = 64;
-      }
-    }
-    for (size_t i = 0; i < sources.size(); ++i) {
-      if (!IsIndex(u->src(i)->dtype)) continue;
-      index = true;
-      sources[i] =
-          b_.CreateSExtOrTrunc(sources[i], sources[i]->getType()->getWithNewBitWidth(bits));
-    }
-    Value* value = EmitElementwise(b_, u, sources, nonnegative);
-    if (IsIndex(u->dtype) && !index) {  // A cast to Index.
-      value = b_.CreateSExtOrTrunc(value, value->getType()->getWithNewBitWidth(bits));
-    }
-    return value;
-  }
-
-  bool FitsInt32(const UOp* u) {
-    return !IsIndex(u->dtype) || bounds_.Of(u).Within(INT32_MIN, INT32_MAX);
+    return EmitBounded(b_, u, std::move(sources), bounds_);
   }
 
   // --- Addresses ---
@@ -482,6 +482,7 @@ class PhaseEmitter {
   WrittenMemory memory_;
   absl::flat_hash_map<const UOp*, Value*> buffers_;
   std::vector<Scope> scopes_;
+  std::vector<const UOp*> implied_;  // by guards
   std::vector<const UOp*> stack_;
   absl::flat_hash_map<const UOp*, std::pair<Value*, uint64_t>> fresh_;
   absl::flat_hash_map<const UOp*, std::pair<uint64_t, std::vector<Value*>>> fresh_pieces_;

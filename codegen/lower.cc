@@ -7,11 +7,13 @@
 #include "codegen/decompose_float16.h"
 #include "codegen/decompose_math.h"
 #include "codegen/expand.h"
+#include "codegen/guard_loops.h"
 #include "codegen/linearize.h"
 #include "codegen/matrix_tiles.h"
 #include "codegen/prefetch.h"
 #include "codegen/prefetch_panels.h"
 #include "codegen/prefetch_rows.h"
+#include "codegen/prefetch_sums.h"
 #include "codegen/prefix_totals.h"
 #include "codegen/share_values.h"
 #include "codegen/split_loops.h"
@@ -31,7 +33,7 @@ namespace {
 
 using Form = Pass::Form;
 
-constexpr std::array<Pass, 20> kPasses = {{
+constexpr std::array<Pass, 22> kPasses = {{
     {"simplify", "apply the rule tables to the scheduled kernel",
      [](PassContext& c, const UOp* s) { return Simplify(c.graph, s, c.simplify); }, Form::kKernel},
     {"stage", "copy operands that a LOCAL tile reuses into fast memory",
@@ -59,6 +61,13 @@ constexpr std::array<Pass, 20> kPasses = {{
        return ShareValues(c.graph, s, c.target, streamed);
      },
      Form::kStatements},
+    {"guard-loops", "leave out what a window has beyond a border",
+     [](PassContext& c, const UOp* s) {
+       SimplifyOptions exact = c.simplify;
+       exact.float_reassoc = false;  // As below.
+       return GuardLoops(c.graph, Simplify(c.graph, s, exact), exact);
+     },
+     Form::kStatements},
     {"split-loops", "cut loops so that only their ends carry masks",
      [](PassContext& c, const UOp* s) {
        // The functions of "math" round by adding and taking away a constant: nothing may
@@ -84,6 +93,9 @@ constexpr std::array<Pass, 20> kPasses = {{
      Form::kStatements},
     {"prefetch-rows", "fetch the next row while one is computed",
      [](PassContext& c, const UOp* s) { return PrefetchRows(c.graph, s, c.target.l2_bytes); },
+     Form::kStatements},
+    {"prefetch-sums", "fetch the next tile of what is added to in memory",
+     [](PassContext& c, const UOp* s) { return PrefetchSums(c.graph, s, c.target.l2_bytes); },
      Form::kStatements},
     {"stream", "write large outputs past the caches",
      [](PassContext& c, const UOp* s) {

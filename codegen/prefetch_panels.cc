@@ -14,6 +14,8 @@ namespace {
 using Ranges = std::vector<const UOp*>;
 
 constexpr int64_t kLine = 64;  // bytes
+// Of the beginning of a row, before hardware follows it.
+constexpr int64_t kAhead = 4, kLeastLines = 16;
 
 // The loops around a load that matter here.
 struct Walk {
@@ -80,9 +82,10 @@ class Prefetcher {
   const UOp* FetchIn(const UOp* loop) {
     std::vector<Loads> all;
     for (const UOp* u : Toposort(loop)) {
-      if (u->op != Op::kLoad || u->dtype.lanes == 1 || u->source_count != 1) continue;
+      if (u->op != Op::kLoad || u->source_count != 1) continue;
       const Access access = ReadAccess(u->src(0));
-      if (access.kind != Access::Kind::kStrided || access.stride != 1) continue;
+      const bool scalar = access.kind == Access::Kind::kScalar;
+      if (!scalar && (access.kind != Access::Kind::kStrided || access.stride != 1)) continue;
       if (access.base == nullptr || access.buffer->op != Op::kParam) continue;
       const int64_t bytes = access.buffer->buffer_size() * ByteSize(u->dtype.scalar);
       if (bytes <= target_.l2_bytes) continue;
@@ -99,7 +102,12 @@ class Prefetcher {
     Ranges from;
     Ranges to;
     for (const Loads& loads : all) {
-      if (loads.walk.panel == nullptr || loads.walk.passes < 2) continue;
+      if (loads.walk.panel == nullptr) continue;
+      if (loads.loads[0]->dtype.lanes == 1) {
+        FetchTile(loads, from, to);
+        continue;
+      }
+      if (loads.walk.passes < 2) continue;
       if (loads.buffer->slot() >= kFirstPackedSlot) {
         FetchPacked(loads, from, to);
       } else {
@@ -171,6 +179,46 @@ class Prefetcher {
       place.terms.emplace_back(Binary(g_, Op::kFloorMod, piece, per_row), kLine / bytes);
       Fetch(loads.loads[static_cast<size_t>(i)], place, from, to);
     }
+  }
+
+  // The rows of a register tile, each read element by element along the reduction. The next tile
+  // has the rows behind them; hardware follows a row once it has met its beginning.
+  void FetchTile(const Loads& loads, Ranges& from, Ranges& to) {
+    const Walk& walk = loads.walk;
+    const int64_t bytes = loads.element_bytes();
+    std::vector<int64_t> constants = loads.constants;
+    std::sort(constants.begin(), constants.end());
+    // Steps of the reduction that one iteration does lie side by side.
+    int64_t run = 1;
+    const auto count = static_cast<int64_t>(constants.size());
+    while (run < count && constants[run] == constants[0] + run) ++run;
+    const int64_t rows = count / run;
+    const int64_t distance = rows > 1 ? constants[run] - constants[0] : 0;
+    for (int64_t i = 0; i < count; ++i) {
+      if (constants[i] != constants[0] + i / run * distance + i % run) return;
+    }
+    int64_t length = run;
+    LinearForm place = loads.form;
+    place.constant = constants[0] + loads.panel_elements();
+    for (size_t i = walk.again.size(); i-- > 0;) {
+      const UOp* loop = walk.again[i];
+      const int64_t step = loads.form.CoefficientOf(loop);
+      if (step == 0) continue;
+      if (step != length) return;
+      length *= loop->range_size();
+      std::erase_if(place.terms, [&](const auto& term) { return term.first == loop; });
+    }
+    const int64_t lines = length * bytes / kLine;  // of each row
+    if (lines < kLeastLines || rows < 2) return;
+    const UOp* inner = walk.again.back();
+    const UOp* piece = inner;
+    if (inner->range_size() > rows * kAhead) {
+      piece = Binary(g_, Op::kFloorMod, inner, IndexConst(g_, rows * kAhead));
+    }
+    const UOp* per_row = IndexConst(g_, kAhead);
+    place.terms.emplace_back(Binary(g_, Op::kFloorDiv, piece, per_row), distance);
+    place.terms.emplace_back(Binary(g_, Op::kFloorMod, piece, per_row), kLine / bytes);
+    Fetch(loads.loads[0], place, from, to);
   }
 
   UOpGraph& g_;

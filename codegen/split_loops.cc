@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "rewrite/bounds.h"
 #include "rewrite/build.h"
 #include "rewrite/linear.h"
@@ -11,7 +12,8 @@
 namespace quern {
 namespace {
 
-constexpr int kMaxCopies = 64;
+// Where a guard would do, it costs a few percent of what cutting saves, and much less to compile.
+constexpr int kMaxCopies = 64, kMaxGuardedCopies = 9;
 constexpr int kMaxCuts = 3;  // One more piece than cuts: a border on each side of two conditions.
 
 int64_t FloorDivide(int64_t a, int64_t b) {
@@ -46,12 +48,19 @@ void AddCuts(const UOp* comparison, const UOp* range, const RangeSets& sets, Bou
   }
 }
 
-std::vector<int64_t> FindCuts(const UOp* loop) {
+// Cuts for what guards ask, too, or only for masks that are left where guards hold.
+std::vector<int64_t> FindCuts(const UOp* loop, bool for_guards) {
   const UOp* range = loop->src(0);
   const RangeSets sets(loop);
   BoundsAnalysis bounds;
   std::vector<int64_t> cuts;
-  for (const UOp* u : Toposort(loop)) {
+  const std::vector<const UOp*> order = Toposort(loop);
+  absl::flat_hash_set<const UOp*> guards;
+  for (const UOp* u : order) {
+    if (u->op == Op::kGuard && !for_guards) guards.insert(u->src(0));
+  }
+  for (const UOp* u : order) {
+    if (guards.contains(u)) continue;
     const bool compares = (u->op == Op::kLt || u->op == Op::kLe) && IsIndex(u->src(0)->dtype);
     if (compares && sets.Depends(u, range)) AddCuts(u, range, sets, bounds, cuts);
   }
@@ -77,7 +86,8 @@ std::vector<int64_t> FindCuts(const UOp* loop) {
 // Recursion is as deep as the loop nest. `copies` is how often the surrounding loops were copied.
 void SplitStatement(UOpGraph& g, const UOp* statement, int copies, const SimplifyOptions& options,
                     std::vector<const UOp*>& result) {
-  if (statement->op == Op::kStore) {
+  if (statement->op == Op::kGuard && statement->src(0)->IsConst()) return;  // Nothing is left to ask.
+  if (statement->op == Op::kStore || statement->op == Op::kGuard) {
     result.push_back(statement);
     return;
   }
@@ -89,7 +99,12 @@ void SplitStatement(UOpGraph& g, const UOp* statement, int copies, const Simplif
   }
   const UOp* range = statement->src(0);
   std::vector<int64_t> ends;
-  if (range->range_type() != AxisType::kThread) ends = FindCuts(statement);
+  if (range->range_type() != AxisType::kThread) {
+    ends = FindCuts(statement, /*for_guards=*/true);
+    if (copies * static_cast<int>(ends.size() + 1) > kMaxGuardedCopies) {
+      ends = FindCuts(statement, /*for_guards=*/false);
+    }
+  }
   if (copies * static_cast<int>(ends.size() + 1) > kMaxCopies) ends.clear();
   const int pieces = static_cast<int>(ends.size()) + 1;
   ends.push_back(range->range_size());
@@ -105,6 +120,7 @@ void SplitStatement(UOpGraph& g, const UOp* statement, int copies, const Simplif
       }
       std::vector<const UOp*> body;
       for (const UOp* s : statement->src().subspan(1)) {
+        if (shorter == nullptr && s->op == Op::kGuard) continue;  // There is no loop to go on with.
         body.push_back(Simplify(g, Substitute(g, s, {{range}}, {{value}}), options));
       }
       if (shorter != nullptr) body.insert(body.begin(), shorter);

@@ -266,19 +266,6 @@ void StreamRows(Scheduler& s) {
   }
 }
 
-namespace {
-
-// The ranges that masks of loads depend on.
-uint64_t MaskedRanges(const RangeSets& sets, const UOp* kernel) {
-  uint64_t masked = 0;
-  for (const UOp* u : Toposort(kernel)) {
-    if (u->op == Op::kLoad && u->src(0)->source_count == 3) masked |= sets.Of(u->src(0)->src(2));
-  }
-  return masked;
-}
-
-}  // namespace
-
 void DivideAmongThreads(Scheduler& s) {
   constexpr double kScannedTwice = 0.25;  // Blocks of a scan are read for their totals first.
   const int64_t cores = s.target().cores;
@@ -322,7 +309,7 @@ void DivideAmongThreads(Scheduler& s) {
 
 namespace {
 
-constexpr std::array<HeuristicStep, 10> kSteps = {{
+constexpr std::array<HeuristicStep, 12> kSteps = {{
     {"matrix-instructions", "use matrix instructions if the kernel is a product that fits",
      UseMatrixInstructions},
     {"grouped-reductions", "lanes along a reduced axis whose operands are contiguous there",
@@ -333,8 +320,11 @@ constexpr std::array<HeuristicStep, 10> kSteps = {{
     {"row-pairs", "two rows at once where each is combined and read again", PairRows},
     {"small-reductions", "unroll short reduced axes", UnrollSmallReductions},
     {"unroll-tile", "a few steps of a register tile in one pass", UnrollTiles},
+    {"sum-order", "the longest loop of a sum innermost, inside those that masks follow", OrderSums},
     {"stream-rows", "read rows front to back while a tile of sums stays in cache", StreamRows},
     {"cache-tile", "pack the operand that every row of tiles reads again", TileCaches},
+    {"sum-blocks", "cut a sum whose packed panels no cache holds, and do all of a block first",
+     BlockSums},
     {"threads", "divide an outer loop among the cores", DivideAmongThreads},
 }};
 

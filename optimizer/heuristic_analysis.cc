@@ -163,4 +163,12 @@ double EstimateSeconds(const UOp* kernel) {
   return work.cost / kOperationsPerSecond + work.bytes / kBytesPerSecond;
 }
 
+uint64_t MaskedRanges(const RangeSets& sets, const UOp* kernel) {
+  uint64_t masked = 0;
+  for (const UOp* u : Toposort(kernel)) {
+    if (u->op == Op::kLoad && u->src(0)->source_count == 3) masked |= sets.Of(u->src(0)->src(2));
+  }
+  return masked;
+}
+
 }  // namespace quern

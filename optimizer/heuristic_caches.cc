@@ -81,6 +81,52 @@ void OrderRows(Scheduler& s, const RangeSets& sets, const StatementAccesses& red
   if (!inside && first != rows_axis) Try(s, ActionKind::kSwap, first, rows_axis);
 }
 
+// After an operand was packed whose panels do not stay in the cache together: loops over rows that
+// stand around the loops over panels, so that all panels come again for each of their iterations,
+// change places with those if that moves fewer bytes.
+void PanelsOutside(Scheduler& s) {
+  const RangeSets sets(s.kernel());
+  for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
+    if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) continue;
+    for (const UOp* load : reduce.loads) {
+      const UOp* panels = nullptr;  // the innermost loop over them
+      int64_t count = 1;
+      bool has_lanes = false;
+      bool again = false;
+      for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
+        const bool follows = sets.Depends(load, r);
+        const bool upcast = r->range_type() == AxisType::kUpcast;
+        has_lanes |= upcast && follows && r->range_size() >= VectorLanes(s, reduce);
+        again |= r->range_type() == AxisType::kLocal && !follows;
+        if (r->range_type() != AxisType::kLoop || !follows) continue;
+        bool batch = true;
+        for (const UOp* other : reduce.loads) batch &= sets.Depends(other, r);
+        if (batch) continue;
+        panels = r;
+        count *= r->range_size();
+      }
+      if (!has_lanes || !again || panels == nullptr) continue;
+      const int64_t bytes = OperandBytes(sets, reduce, load);
+      if (bytes <= s.target().l2_bytes / 2) return;
+      int64_t rows_bytes = 0;
+      for (const UOp* other : reduce.loads) {
+        if (other == load) continue;  // Neighbouring outputs read the same pixels.
+        const int64_t all = other->src(0)->buffer_size() * ByteSize(other->dtype.scalar);
+        rows_bytes += std::min(all, OperandBytes(sets, reduce, other));
+      }
+      for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
+        if (r->range_type() != AxisType::kLoop || sets.Depends(load, r)) continue;
+        if (r->range_axis() > panels->range_axis()) continue;
+        if ((count - 1) * rows_bytes >= (r->range_size() - 1) * bytes) continue;
+        if (Try(s, ActionKind::kSwap, AxisNumber(s, r), AxisNumber(s, panels))) {
+          return PanelsOutside(s);  // There is one less of them.
+        }
+      }
+      return;
+    }
+  }
+}
+
 // After an operand was packed: if all of its panels stay in the cache together, each tile of rows
 // meets all of them before the next, so that rows are read and results are written once and in
 // order.
@@ -203,7 +249,9 @@ void TileCaches(Scheduler& s) {
     if (block == 0 && size <= kLargestBlock) block = size;
     const int rows_axis = AxisNumber(s, best);
     if (columns == nullptr || block == 0) {
-      if (Try(s, ActionKind::kLocal, rows_axis, LocalAmount(s, rows_axis, -1))) KeepAllPanels(s);
+      if (!Try(s, ActionKind::kLocal, rows_axis, LocalAmount(s, rows_axis, -1))) return;
+      KeepAllPanels(s);
+      PanelsOutside(s);
       return;
     }
     const int columns_axis = AxisNumber(s, columns);

@@ -41,6 +41,9 @@ int64_t Dividing(int64_t size, std::initializer_list<int64_t> amounts);
 
 const StatementAccesses* FindStore(const std::vector<StatementAccesses>& all);
 
+/// The ranges that masks of loads depend on.
+uint64_t MaskedRanges(const RangeSets& sets, const UOp* kernel);
+
 /// A rough guess of the time that a kernel takes on one core, to decide about threads only.
 double EstimateSeconds(const UOp* kernel);
 /// A kernel that takes less than this is done before a second thread has woken up.
@@ -78,11 +81,19 @@ void PairRows(Scheduler& s);
 void UnrollSmallReductions(Scheduler& s);
 /// A few steps of a register tile in one pass.
 void UnrollTiles(Scheduler& s);
+/// Puts the longest loop of a product's sum innermost, if masks do not follow it: the channels of a
+/// convolution inside its window, so that borders are met outside of it (heuristic_sums.cc).
+void OrderSums(Scheduler& s);
 /// Moves a reduction over rows outside the columns, so that memory is read in the order in which it
 /// lies while a tile of sums stays in cache.
 void StreamRows(Scheduler& s);
 /// Packs the operand that every row of tiles reads again (heuristic_caches.cc).
 void TileCaches(Scheduler& s);
+/// Cuts a sum into blocks whose packed panels stay in the second-level cache, where those of the
+/// whole sum would not. If nothing is done to the sum before it is stored, the loop over blocks goes
+/// outermost and the output holds what is there of the sums; else it goes inside that over panels,
+/// and a buffer does (heuristic_sums.cc).
+void BlockSums(Scheduler& s);
 /// Divides an outer loop among the cores.
 void DivideAmongThreads(Scheduler& s);
 

@@ -61,6 +61,7 @@ struct Problem {
   double outputs_volume = 1, depth = 1;
   int64_t vector = 1;
   const UOp* group = nullptr;  // the axis that a matrix instruction sums
+  int64_t sum_loops = 0;
 };
 
 AccessPattern PatternOf(const Problem& p, const Operand& operand, const UOp* range) {
@@ -69,7 +70,7 @@ AccessPattern PatternOf(const Problem& p, const Operand& operand, const UOp* ran
 
 Problem Describe(const Scheduler& s, const RangeSets& sets, const StatementAccesses& reduce,
                  const StatementAccesses* store) {
-  Problem p{s, sets, reduce, store, {}, {}, 1, 1, VectorLanes(s, reduce), nullptr};
+  Problem p{s, sets, reduce, store, {}, {}, 1, 1, VectorLanes(s, reduce), nullptr, 0};
   for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
     p.outputs_volume *= static_cast<double>(r->range_size());
     if (r->range_type() == AxisType::kLoop && r->range_size() >= 2) p.outputs.push_back(r);
@@ -79,6 +80,7 @@ Problem Describe(const Scheduler& s, const RangeSets& sets, const StatementAcces
       p.group = r;  // Summed by one instruction.
     } else {
       p.depth *= static_cast<double>(r->range_size());
+      ++p.sum_loops;
     }
   }
   for (const UOp* load : reduce.loads) {
@@ -122,9 +124,17 @@ bool WalksInPlace(const Problem& p, const ProductTile& tile, const Operand& oper
   return ReadsInPlace(target, p.reduce, operand.index, tile.lanes, row_tiles);
 }
 
+// Whether a packed panel comes from beyond the second-level cache each time. A sum in one loop is
+// cut into blocks instead (BlockSums).
+bool IsFarPanel(const Problem& p, const ProductTile& tile, const Operand& operand) {
+  const double bytes = p.depth * static_cast<double>(tile.lanes) *
+                       static_cast<double>(ByteSize(operand.index->dtype.scalar));
+  return p.sum_loops > 1 && bytes > static_cast<double>(p.scheduler.target().l2_bytes);
+}
+
 // Instructions that read the operands in one step of the reduction.
 struct StepLoads {
-  double rows = 0, lanes = 0, far_in_place = 0;
+  double rows = 0, lanes = 0, far = 0;
 };
 StepLoads LoadsOfStep(const Problem& p, const ProductTile& tile, double vectors) {
   const auto rows = static_cast<double>(tile.rows);
@@ -137,8 +147,8 @@ StepLoads LoadsOfStep(const Problem& p, const ProductTile& tile, double vectors)
       continue;
     }
     const AccessPattern along = PatternOf(p, operand, tile.lane_axis);
-    if (IsFar(p, operand) && WalksInPlace(p, tile, operand)) {
-      loads.far_in_place += copies * vectors;
+    if (IsFar(p, operand) && (WalksInPlace(p, tile, operand) || IsFarPanel(p, tile, operand))) {
+      loads.far += copies * vectors;
     } else if (along.contiguous > 0 || operand.reused) {
       loads.lanes += copies * vectors;
       const bool masked =
@@ -190,9 +200,9 @@ double Estimate(const Problem& p, const ProductTile& tile) {
       static_cast<double>(RoundUp(tile.lanes, p.vector)) / static_cast<double>(p.vector);
   const double sums = vectors * static_cast<double>(tile.rows);
   const StepLoads loads = LoadsOfStep(p, tile, vectors);
-  const double all_loads = loads.rows + loads.lanes + loads.far_in_place;
-  const double hidden = kHiddenLoad * loads.rows + kHiddenLaneLoad * loads.lanes +
-                        kHiddenFarLoad * loads.far_in_place;
+  const double all_loads = loads.rows + loads.lanes + loads.far;
+  const double hidden =
+      kHiddenLoad * loads.rows + kHiddenLaneLoad * loads.lanes + kHiddenFarLoad * loads.far;
   const double step = std::max({sums / kMultiplyAddsPerCycle, all_loads / kLoadsPerCycle,
                                 kLeastSums / kMultiplyAddsPerCycle}) +
                       hidden / kLoadsPerCycle + WaitsOfStep(p, tile);

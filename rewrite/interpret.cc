@@ -127,6 +127,7 @@ class Machine {
             }
           }
           break;
+        case Code::kGuard:
         case Code::kPhase:
           break;
         case Code::kLoad:

@@ -23,6 +23,7 @@ struct Task {
     kCloseStatement,  // closes `levels` loops and the level of the statement
     kCloseLoop,
     kEmitStore,
+    kEmitGuard,
     kExpression,    // computes a value, after its sources
     kCompute,       // the sources are there
     kFinishReduce,  // closes `levels` loops, into level `home`
@@ -80,6 +81,12 @@ class Compiler {
         levels_.back().code.push_back(in);
         return absl::OkStatus();
       }
+      case Task::kEmitGuard: {
+        InterpreterStep in{.code = Code::kGuard, .node = task.node};
+        in.sources[0] = CellOf(task.node->src(0));
+        levels_.back().code.push_back(in);
+        return absl::OkStatus();
+      }
       case Task::kExpression:
         return Expression(task.node);
       case Task::kCompute:
@@ -103,6 +110,14 @@ class Compiler {
   void OpenStatement(const UOp* u) {
     if (u->op == Op::kStore) {
       OpenStore(u);
+      return;
+    }
+    if (u->op == Op::kGuard) {
+      statement_level_ = levels_.size();
+      OpenLevel(nullptr);
+      tasks_.push_back({Task::kCloseStatement, u, 0});
+      tasks_.push_back({Task::kEmitGuard, u});
+      tasks_.push_back({Task::kExpression, u->src(0)});
       return;
     }
     size_t first = 0;

@@ -29,6 +29,7 @@ struct InterpreterStep {
     kStore,       ///< sources: offset, gate, value; to `buffer`
     kLoop,        ///< `amount` is the size; the body follows, `jump` instructions long
     kLoopEnd,     ///< `jump` instructions back to the body's first
+    kGuard,       ///< source: condition; for printing only, as what is skipped does nothing
     kPhase,       ///< `node`, a phase or a sink inside the sink, begins
     kNewThread,   ///< forgets the memory that belongs to the loop over threads number `amount`
     kStart,       ///< a REDUCE: result = identity

@@ -39,21 +39,30 @@ const UOp* Statements(const UOp* u, RuleContext& context) {
     const UOp* range = u->src(0);
     if (range->op == Op::kRange && range->range_size() == 0) return EmptyBlock(g);
     if (range->IsConst()) {
-      return g.Make(Op::kBlock, kVoidType, u->src().subspan(1));
+      for (const UOp* s : u->src().subspan(1)) {
+        // Without its loop a guard would hold for what follows there.
+        if (s->op != Op::kGuard) kept.push_back(s);
+      }
+      return g.Make(Op::kBlock, kVoidType, kept);
     }
     kept.push_back(range);
     first = 1;
   }
   bool changed = false;
   for (const UOp* s : u->src().subspan(first)) {
-    if (s->op == Op::kBlock) {
+    if (s->op == Op::kGuard && s->src(0)->IsConst() && s->src(0)->IntValue() != 0) {
+      changed = true;
+    } else if (s->op == Op::kBlock) {
       kept.insert(kept.end(), s->src().begin(), s->src().end());
       changed = true;
     } else {
       kept.push_back(s);
     }
   }
-  if (u->op == Op::kLoop && kept.size() == 1) return EmptyBlock(g);
+  const auto is_guard = [](const UOp* s) { return s->op == Op::kGuard; };
+  if (u->op == Op::kLoop && std::all_of(kept.begin() + 1, kept.end(), is_guard)) {
+    return EmptyBlock(g);
+  }
   if (u->op == Op::kBlock && kept.size() == 1) return kept[0];
   return changed ? g.Make(u->op, u->dtype, kept, u->arg) : nullptr;
 }

@@ -39,8 +39,8 @@ constexpr std::array<OpInfo, kOpCount> kOps = {{
     {"prefix", 1, 1, no, no, no, no},        {"extract", 1, 1, no, no, no, no},
     {"interleave", 1, kAny, no, no, no, no}, {"tile", 3, 3, no, no, no, no},
     {"matrix", 3, 3, no, no, no, no},        {"loop", 2, kAny, no, no, no, yes},
-    {"block", 0, kAny, no, no, no, yes},     {"phase", 0, kAny, no, no, no, yes},
-    {"sink", 0, kAny, no, no, no, yes},
+    {"block", 0, kAny, no, no, no, yes},     {"guard", 1, 1, no, no, no, yes},
+    {"phase", 0, kAny, no, no, no, yes},     {"sink", 0, kAny, no, no, no, yes},
 }};
 
 constexpr std::array<std::string_view, kAxisTypeCount> kAxisTypes = {

@@ -74,6 +74,7 @@ enum class Op : uint8_t {
   // Statements (dtype void).
   kLoop,   ///< (range, statement…): the statements for each value of the range
   kBlock,  ///< (statement…): in order
+  kGuard,  ///< (condition): where it is false, what follows in the loop around it does nothing
   kPhase,  ///< (statement…): a part of a kernel that ends before the next one begins
   kSink,   ///< (store…) in a kernel AST; (phase…) once lowered
 };

@@ -94,6 +94,9 @@ class Printer {
         break;
       case Code::kNewThread:
         break;
+      case Code::kGuard:
+        Line("guard ", Source(step, 0, u->src(0)).text);
+        break;
       case Code::kLoop:
         pieces_[step.result] = LeafPiece(u);
         if (u->range_type() == AxisType::kLoop) {

@@ -129,6 +129,7 @@ absl::Status VerifyKernelNode(const UOp* u, const RangeSets& sets) {
     case Op::kTile:
     case Op::kLoop:
     case Op::kBlock:
+    case Op::kGuard:
     case Op::kRegister:
       return Fail(NameOf(u), " does not stand in a kernel AST");
     case Op::kReduce:

@@ -264,6 +264,9 @@ absl::Status VerifyVector(const Node& n) {
 }
 
 absl::Status VerifyStatement(const Node& n) {
+  if (n.op == Op::kGuard) {
+    return n.sources[0]->dtype == kBoolType ? absl::OkStatus() : Fail(n, "needs one bool");
+  }
   size_t first = 0;
   if (n.op == Op::kLoop) {
     if (n.sources[0]->op != Op::kRange) return Fail(n, "source 0 is not a range");
@@ -320,6 +323,7 @@ absl::Status VerifyNode(Op op, DType dtype, std::span<const UOp* const> sources,
       return VerifyVector(n);
     case Op::kLoop:
     case Op::kBlock:
+    case Op::kGuard:
     case Op::kPhase:
     case Op::kSink:
       return VerifyStatement(n);

@@ -144,5 +144,22 @@ TEST(PrefetchPanelsTest, PartsOfLinesAreNotFetched) {
               IsEmpty());
 }
 
+// Tiles of 4 rows of 512 elements, 32 lines each; A lies in rows, 1024 lines in all.
+TEST(PrefetchPanelsTest, TheRowsOfTheNextTileAreFetchedAtTheirBeginnings) {
+  const Fetched fetched = FetchedBy("C[i,j] = sum[k](A[i,k]*B[k,j])", "i=32,j=16,k=512", "",
+                                    "UPCAST(1,16) UPCAST(0,4)");
+  std::set<int64_t> lines;
+  for (int64_t row = 8; row < 12; ++row) lines.merge(Lines(row * 32, 4));
+  EXPECT_EQ(fetched.lines, lines);
+  EXPECT_EQ(fetched.slots, std::set<int64_t>{0});
+}
+
+TEST(PrefetchPanelsTest, ShortRowsAreNotFetched) {
+  EXPECT_THAT(FetchedBy("C[i,j] = sum[k](A[i,k]*B[k,j])", "i=256,j=16,k=128", "",
+                        "UPCAST(1,16) UPCAST(0,4)")
+                  .lines,
+              IsEmpty());
+}
+
 }  // namespace
 }  // namespace quern
