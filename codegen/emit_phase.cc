@@ -58,6 +58,7 @@ class PhaseEmitter {
     const UOp* range = nullptr;
     llvm::Instruction* hoist_point = nullptr;  // the branch into the next open loop
     BasicBlock* skip = nullptr;                // where guards go whose condition is false
+    size_t implied = 0;                        // guards that hold for what is made here
     absl::flat_hash_map<const UOp*, Value*> values;
     absl::flat_hash_map<std::pair<const UOp*, const UOp*>, Value*> pointers;
     absl::flat_hash_map<const UOp*, std::vector<Value*>> pieces;  // of transposed blocks
@@ -144,8 +145,6 @@ class PhaseEmitter {
     }
   }
 
-  // --- Statements ---
-
   void Statement(const UOp* u) {
     switch (u->op) {
       case Op::kStore:
@@ -175,14 +174,14 @@ class PhaseEmitter {
     Scope& scope = scopes_.emplace_back();
     scope.range = range;
     scope.values[range] = variable;
-    const size_t known = implied_.size();
+    scope.implied = implied_.size();
     for (const UOp* s : loop->src().subspan(1)) Statement(s);
-    implied_.resize(known);
     if (BasicBlock* skip = scopes_.back().skip) {
       b_.CreateBr(skip);
       b_.SetInsertPoint(skip);
     }
     scopes_.pop_back();
+    implied_.resize(scopes_.back().implied);
     scopes_.back().hoist_point = nullptr;
     Value* next = b_.CreateAdd(variable, b_.getInt64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
     BasicBlock* end = BasicBlock::Create(context_, "end", f);
@@ -203,18 +202,22 @@ class PhaseEmitter {
     b_.CreateCondBr(holds, then, skip);
     b_.SetInsertPoint(then);
     implied_.push_back(guard->src(0));
+    scopes_.back().implied = implied_.size();
   }
 
-  // The conditions of a mask that guards do not ask already.
-  std::vector<const UOp*> GatesLeft(const Access& access) const {
+  // The conditions of a mask that no guard asks around the place where `u` is made.
+  std::vector<const UOp*> GatesLeft(const Access& access, const UOp* u) const {
     if (access.gate == nullptr) return {};
-    return ConjunctsLeft(access.gate, implied_);
+    const bool pure = u->op == Op::kLoad && memory_.IsPure(u);
+    const auto known =
+        static_cast<int64_t>(scopes_[pure ? DepthOf(u) : scopes_.size() - 1].implied);
+    return ConjunctsLeft(access.gate, {implied_.begin(), implied_.begin() + known});
   }
 
   // All of them; where none is left the access has no gate any more.
-  Value* GateValue(Access& access) {
+  Value* GateValue(Access& access, const UOp* u) {
     Value* all = nullptr;
-    for (const UOp* u : GatesLeft(access)) all = all ? b_.CreateAnd(all, Get(u)) : Get(u);
+    for (const UOp* c : GatesLeft(access, u)) all = all ? b_.CreateAnd(all, Get(c)) : Get(c);
     if (all == nullptr) access.gate_kind = Access::Gate::kNone;
     return all;
   }
@@ -222,7 +225,7 @@ class PhaseEmitter {
   void StoreStatement(const UOp* store) {
     const UOp* index = store->src(0);
     Access access = ReadAccess(index);
-    Value* gate = GateValue(access);
+    Value* gate = GateValue(access, store);
     auto* known = llvm::dyn_cast_or_null<llvm::Constant>(gate);
     if (known != nullptr && known->isNullValue()) return;
     Value* value = Get(store->src(1));
@@ -245,8 +248,6 @@ class PhaseEmitter {
     }
     memory_.Written(access.buffer);
   }
-
-  // --- Values ---
 
   // The scope in which `u` can be made: that of the innermost open loop that it depends on.
   size_t DepthOf(const UOp* u) const {
@@ -293,7 +294,7 @@ class PhaseEmitter {
       };
       if (u->op == Op::kLoad) {
         const Access access = ReadAccess(u->src(0));
-        for (const UOp* c : GatesLeft(access)) need(c);
+        for (const UOp* c : GatesLeft(access, u)) need(c);
         if (u->source_count == 2) need(u->src(1));
         if (access.kind == Access::Kind::kGather) {
           need(access.offset);
@@ -379,7 +380,7 @@ class PhaseEmitter {
         Access access = ReadAccess(u->src(0));
         if (u->arg.b != 0 && std::exchange(separate_, u->arg.b) != u->arg.b) SeparateLoads(b_);
         AccessValues values = Locate(access, u->dtype);
-        values.gate = GateValue(access);
+        values.gate = GateValue(access, u);
         if (u->arg.a != 0) EmitPrefetch(b_, u->dtype, u->arg.a, values);
         if (u->source_count == 2) {
           EmitPrefetch(b_, u->dtype, buffers_.at(access.buffer), Get(u->src(1)));
@@ -423,8 +424,6 @@ class PhaseEmitter {
     for (const UOp* s : u->src()) sources.push_back(Get(s));
     return EmitBounded(b_, u, std::move(sources), bounds_);
   }
-
-  // --- Addresses ---
 
   AccessValues Locate(const Access& access, DType dtype) {
     AccessValues values;

@@ -45,12 +45,21 @@ class Guarder {
       for (const UOp* condition : Conjuncts(u->src(0)->src(2))) {
         const uint64_t used = sets_.Of(condition);
         if ((used & own) == 0 || (used & ~open) != 0) continue;
+        if (!IsOfLoops(condition)) continue;
         if (std::count(known.begin(), known.end(), condition) != 0) continue;
         if (std::count(guards.begin(), guards.end(), condition) != 0) continue;
         if (DoesNothingWithout(loop, condition)) guards.push_back(condition);
       }
     }
     return guards;
+  }
+
+  // Nothing that was read decides: a branch on data is taken wrongly too often.
+  static bool IsOfLoops(const UOp* condition) {
+    for (const UOp* u : Toposort(condition)) {
+      if (u->op == Op::kLoad) return false;
+    }
+    return true;
   }
 
   bool DoesNothingWithout(const UOp* loop, const UOp* condition) {

@@ -107,6 +107,23 @@ TEST(GuardLoopsTest, NumbersAreThoseOfTheInterpreter) {
   }
 }
 
+// In each half of the sum the guard asks of the thread alone, and so does what it guards, which is
+// read before the loop: four gigabytes before the array if nothing asks there.
+TEST(GuardLoopsTest, WhatIsReadBeforeALoopKeepsItsMask) {
+  NotationOptions options;
+  ASSERT_TRUE(ParseSizes("h=2,o=16,p=8", options).ok());
+  options.shapes = {{"X", {1}}, {"V", {4, 16}}};
+  const absl::StatusOr<Program> program = ParseNotation(
+      "Y[h,o] = sum[p](pad(X[1073741824*(h + p//4 - 1)])*(pad(V[p-4,o]) + 1))", options);
+  ASSERT_TRUE(program.ok());
+  const UOp* kernel = program->kernels[0].sink;
+  const std::unique_ptr<CpuDevice> device = *CpuDevice::Create();
+  const Target target = HereWithShapeOf(Avx512Target(2));
+  Scheduler s(*program->graph, kernel, target);
+  ASSERT_TRUE(s.ApplyAll(*ParseActions("UPCAST(1,16) THREAD(0,2)")).ok());
+  EXPECT_EQ(RunAgainstInterpreter(*program->graph, kernel, s.kernel(), target, *device), "");
+}
+
 TEST(ConjunctsTest, BroadcastsCountAsWhatTheySay) {
   UOpGraph g;
   const UOp* i = Range(g, 8, 0, AxisType::kLoop);
