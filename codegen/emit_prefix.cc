@@ -2,6 +2,7 @@
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
 
 #include "codegen/emit_arithmetic.h"
 #include "rewrite/evaluate.h"
@@ -18,6 +19,7 @@ class PrefixEmitter {
         op_(u->reduce_op()),
         dtype_(u->dtype),
         reverse_((u->arg.b & kScanReverse) != 0),
+        register_bits_(register_bits),
         most_lanes_(register_bits / element->getScalarSizeInBits()) {
     const Scalar start = ReduceStart(op_, dtype_.scalar);
     identity_ = IsFloat(dtype_)
@@ -39,15 +41,31 @@ class PrefixEmitter {
   Value* Shift(Value* v, unsigned step) {
     const unsigned lanes = LanesOf(v);
     Value* fill = llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(lanes), identity_);
+    // Of zeros LLVM makes VEXPANDPS, which waits for what its destination held before (seen on
+    // Zen 5: docs/decisions.md).
+    if (lanes == most_lanes_ && register_bits_ == kAvx512Bits) fill = Hidden(fill);
     llvm::SmallVector<int, 64> mask;
     for (unsigned i = 0; i < lanes; ++i) {
-      const bool inside = reverse_ ? i + step < lanes : i >= step;
-      mask.push_back(static_cast<int>(!inside ? lanes + i : reverse_ ? i + step : i - step));
+      // Identities stand before the lanes, or behind them.
+      const unsigned from = i + (reverse_ ? step : 2 * lanes - step);
+      mask.push_back(static_cast<int>(!reverse_ && i >= step ? i - step : from));
     }
     return b_.CreateShuffleVector(v, fill, mask);
   }
 
  private:
+  static constexpr unsigned kAvx512Bits = 512;
+
+  // A constant that LLVM does not know.
+  Value* Hidden(Value* constant) {
+    llvm::IRBuilderBase::InsertPointGuard guard(b_);
+    llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
+    b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+    auto* type = llvm::FunctionType::get(constant->getType(), {constant->getType()}, false);
+    return b_.CreateCall(type, llvm::InlineAsm::get(type, "", "=v,0", /*hasSideEffects=*/false),
+                         {constant});
+  }
+
   static unsigned LanesOf(Value* v) {
     return llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements();
   }
@@ -74,6 +92,7 @@ class PrefixEmitter {
   Op op_;
   DType dtype_;
   bool reverse_;
+  unsigned register_bits_;
   unsigned most_lanes_;
   llvm::Constant* identity_ = nullptr;
 };

@@ -2,6 +2,7 @@
 
 #include "optimizer/heuristic_steps.h"
 #include "optimizer/product_tile.h"
+#include "rewrite/scan.h"
 
 namespace quern {
 namespace {
@@ -126,6 +127,19 @@ bool SharesOperands(const StatementAccesses& statement, const UOp* lane, const U
   return true;
 }
 
+// For lanes along a scan: an output axis with a scan of its own at each place. One scan waits for
+// its prefixes most of the time; several do not.
+const UOp* RowsOfScans(const Scheduler& s, const RangeSets& sets, const StatementAccesses& store,
+                       const UOp* lane) {
+  if (!IsScanned(s.kernel(), lane)) return nullptr;
+  const UOp* rows = nullptr;  // the innermost one
+  for (const UOp* r : sets.Members(sets.Of(store.node))) {
+    const bool loop = r->range_type() == AxisType::kLoop && r->range_size() >= 2;
+    if (loop && r != lane && !IsScanned(s.kernel(), r)) rows = r;
+  }
+  return rows;
+}
+
 void TileOutput(Scheduler& s, const RangeSets& sets, const StatementAccesses& statement,
                 const StatementAccesses* store) {
   if (IsProduct(sets, statement) && TileProduct(s, sets, statement, store)) return;
@@ -136,7 +150,8 @@ void TileOutput(Scheduler& s, const RangeSets& sets, const StatementAccesses& st
   const UOp* other = reduces ? nullptr : TransposedAxis(sets, statement, lane.range);
   if (other != nullptr && TileTransposed(s, lane.range, other, vector)) return;
   if (lane.score < 0) return;
-  const UOp* rows = reduces ? TileAxis(sets, statement, lane.range) : nullptr;
+  const UOp* rows =
+      reduces ? TileAxis(sets, statement, lane.range) : RowsOfScans(s, sets, statement, lane.range);
   const int64_t size = lane.range->range_size();
   const bool shared = rows != nullptr && SharesOperands(statement, lane.range, rows);
   const int64_t lanes =

@@ -6,6 +6,7 @@
 #include "rewrite/kernel_flags.h"
 #include "rewrite/linear.h"
 #include "rewrite/pseudo_code.h"
+#include "rewrite/scan.h"
 #include "rewrite/verify.h"
 #include "tests/unit/formula_kernel.h"
 #include "tests/unit/handmade_targets.h"
@@ -360,6 +361,16 @@ TEST(HeuristicTest, LanesOfAConstantArePackedAhead) {
   ASSERT_TRUE(program.ok()) << program.status();
   const FormulaKernel constant = {program->graph, program->kernels.at(0).sink};
   EXPECT_GT(LargestAxis(constant, Avx512Target(1), AxisType::kLocal), 0);
+}
+
+TEST(HeuristicTest, ScansOfSeveralRowsRunSideBySide) {
+  FormulaKernel rows = KernelOf("Y[r,i] = sum[j](where(j <= i, X[r,j], 0))", "r=64,i=1024,j=1024");
+  rows.sink = RecognizeScans(*rows.graph, rows.sink);
+  EXPECT_THAT(Choose(rows, Avx512Target(1)),
+              ElementsAre(Action{ActionKind::kUpcast, 1, 16}, Action{ActionKind::kUpcast, 0, 8}));
+  FormulaKernel one = KernelOf("Y[i] = sum[j](where(j <= i, X[j], 0))", "i=1024,j=1024");
+  one.sink = RecognizeScans(*one.graph, one.sink);
+  EXPECT_THAT(Choose(one, Avx512Target(1)), ElementsAre(Action{ActionKind::kUpcast, 0, 64}));
 }
 
 TEST(HeuristicTest, ElementwiseKernelsGetVectors) {
