@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "optimizer/heuristic_steps.h"
+#include "rewrite/linear.h"
 #include "rewrite/scan.h"
 #include "rewrite/temporaries.h"
 
@@ -274,11 +276,16 @@ void DivideAmongThreads(Scheduler& s) {
   struct Choice {
     int axis = -1;
     int64_t threads = 0;
-    double share = 1;  // of the work, in the largest chunk
+    double share = 1;    // of the work, in the largest chunk
+    int64_t stride = 0;  // of the output
   };
   Choice best;
   const RangeSets sets(s.kernel());
   const uint64_t masked = MaskedRanges(sets, s.kernel());
+  // Where nothing is reduced, each thread best writes one piece of the output.
+  const std::vector<StatementAccesses> all = CollectAccesses(s.kernel());
+  const StatementAccesses* store = FindStore(all);
+  const bool plain = all.size() == 1 && store != nullptr;
   for (size_t i = 0; i < s.axes().size(); ++i) {
     const Axis& a = s.axes()[i];
     if (a.reduce || a.type != AxisType::kLoop) continue;
@@ -293,7 +300,12 @@ void DivideAmongThreads(Scheduler& s) {
       constexpr double kMasks = 0.2;
       constexpr int64_t kShortChunk = 8;
       if ((masked & sets.Bit(a.range)) != 0 && chunk < kShortChunk) margin += kMasks;
-      if (share + margin < best.share) best = {static_cast<int>(i), threads, share + margin};
+      const int64_t stride =
+          plain ? std::abs(ToLinear(store->node->src(0)->src(1)).CoefficientOf(a.range)) : 0;
+      const double total = share + margin;
+      if (total < best.share || (total == best.share && stride > best.stride)) {
+        best = {static_cast<int>(i), threads, total, stride};
+      }
     }
   }
   if (best.axis < 0) return;

@@ -81,14 +81,57 @@ const UOp* TransposedAxis(const RangeSets& sets, const StatementAccesses& store,
   return nullptr;
 }
 
+// Of a copy that turns its operand around by tiles: each reads a line of as many rows as it has
+// lanes, and hardware fetches the lines beside them. These are still there for the next tiles if
+// few tiles of other rows come before those.
+constexpr int64_t kMostTiles = 32;
+// The most that divide `tiles`; 0: too few, or one block would be all.
+int64_t BlockOfTiles(int64_t tiles) {
+  if (tiles <= kMostTiles) return 0;
+  int64_t block = kMostTiles;
+  while (tiles % block != 0) --block;
+  return block * 4 < kMostTiles ? 0 : block;
+}
+
+// Rounds the lane axis up to whole blocks if that adds little.
+void PadToBlocks(Scheduler& s, int lane_axis, int64_t vector) {
+  constexpr int64_t kMostPadding = 32;  // of so many parts, one
+  const int64_t size = s.axes()[lane_axis].size;
+  for (int64_t block = kMostTiles; block * 4 >= kMostTiles; block /= 2) {
+    const int64_t padding = block * vector - size % (block * vector);
+    if (padding > size / kMostPadding) continue;
+    Try(s, ActionKind::kPadTo, lane_axis, block * vector);
+    return;
+  }
+}
+
+void BlockTransposed(Scheduler& s, int lane_axis, int other_axis) {
+  const int64_t block = BlockOfTiles(s.axes()[lane_axis].size);
+  if (block == 0 || !Try(s, ActionKind::kLocal, lane_axis, block)) return;
+  if (other_axis < lane_axis) Try(s, ActionKind::kSwap, other_axis, lane_axis);
+}
+
 // A copy that turns its operand around: a block of as many rows as lanes, which lowering transposes
 // in registers. False if no such block fits.
 bool TileTransposed(Scheduler& s, const UOp* lane, const UOp* other, int64_t vector) {
-  if (lane->range_size() % vector != 0 || other->range_size() % vector != 0) return false;
+  constexpr int64_t kLeastPadded = 2;  // tiles; elements one by one cost five times as much
+  for (const UOp* r : {lane, other}) {
+    if (r->range_size() % vector != 0 && r->range_size() < kLeastPadded * vector) return false;
+  }
+  const int lane_axis = AxisNumber(s, lane);
+  const int other_axis = AxisNumber(s, other);
   // The later axis first, so that the number of the earlier one stays.
-  const int first = std::max(AxisNumber(s, lane), AxisNumber(s, other));
-  const int second = std::min(AxisNumber(s, lane), AxisNumber(s, other));
-  return Try(s, ActionKind::kUpcast, first, vector) && Try(s, ActionKind::kUpcast, second, vector);
+  const int first = std::max(lane_axis, other_axis);
+  const int second = std::min(lane_axis, other_axis);
+  if (BlockOfTiles((lane->range_size() + vector - 1) / vector) == 0) {
+    PadToBlocks(s, lane_axis, vector);
+  }
+  if (!UpcastPadded(s, s.axes()[first].range, vector)) return false;
+  if (!UpcastPadded(s, s.axes()[second].range, vector)) return false;
+  if (lane->range_size() > vector && other->range_size() > vector) {
+    BlockTransposed(s, lane_axis, other_axis);
+  }
+  return true;
 }
 
 // How many elements the lane axis gets: two registers beside rows that share them, up to four

@@ -363,6 +363,20 @@ TEST(HeuristicTest, LanesOfAConstantArePackedAhead) {
   EXPECT_GT(LargestAxis(constant, Avx512Target(1), AxisType::kLocal), 0);
 }
 
+TEST(HeuristicTest, TransposedTilesComeInBlocks) {
+  constexpr const char* kTranspose = "Y[i,j] = X[j,i]";
+  EXPECT_EQ(ActionsToString(Choose(KernelOf(kTranspose, "i=4096,j=4096"), Avx512Target(1))),
+            "UPCAST(1,16) UPCAST(0,16) LOCAL(1,32) SWAP(0,1)");
+  EXPECT_EQ(ActionsToString(Choose(KernelOf(kTranspose, "i=256,j=256"), Avx512Target(1))),
+            "UPCAST(1,16) UPCAST(0,16)");
+  // 313 tiles are not divided by anything; 320 are.
+  EXPECT_EQ(ActionsToString(Choose(KernelOf(kTranspose, "i=3000,j=5008"), Avx512Target(1))),
+            "PADTO(1,512) UPCAST(1,16) PADTO(0,16) UPCAST(0,16) LOCAL(1,32) SWAP(0,1)");
+  // Each thread writes rows of its own.
+  EXPECT_EQ(ActionsToString(Choose(KernelOf(kTranspose, "i=4096,j=4096"), Avx512Target(2))),
+            "UPCAST(1,16) UPCAST(0,16) LOCAL(1,32) SWAP(0,1) THREAD(1,2)");
+}
+
 TEST(HeuristicTest, ScansOfSeveralRowsRunSideBySide) {
   FormulaKernel rows = KernelOf("Y[r,i] = sum[j](where(j <= i, X[r,j], 0))", "r=64,i=1024,j=1024");
   rows.sink = RecognizeScans(*rows.graph, rows.sink);
