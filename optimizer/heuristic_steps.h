@@ -90,9 +90,9 @@ void StreamRows(Scheduler& s);
 /// Packs the operand that every row of tiles reads again (heuristic_caches.cc).
 void TileCaches(Scheduler& s);
 /// Cuts a sum into blocks whose packed panels stay in the second-level cache, where those of the
-/// whole sum would not. If nothing is done to the sum before it is stored, the loop over blocks goes
-/// outermost and the output holds what is there of the sums; else it goes inside that over panels,
-/// and a buffer does (heuristic_sums.cc).
+/// whole sum would not. If nothing is done to the sum before it is stored, the loop over blocks
+/// goes outermost and the output holds what is there of the sums; else it goes inside that over
+/// panels, and a buffer does (heuristic_sums.cc).
 void BlockSums(Scheduler& s);
 /// Divides an outer loop among the cores.
 void DivideAmongThreads(Scheduler& s);
