@@ -43,7 +43,8 @@ class PrefixEmitter {
     Value* fill = llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(lanes), identity_);
     // Of zeros LLVM makes VEXPANDPS, which waits for what its destination held before (seen on
     // Zen 5: docs/decisions.md).
-    if (lanes == most_lanes_ && register_bits_ == kAvx512Bits) fill = Hidden(fill);
+    const bool expands = register_bits_ == kAvx512Bits && lanes == most_lanes_ && lanes <= 16;
+    if (expands) fill = Hidden(fill);
     llvm::SmallVector<int, 64> mask;
     for (unsigned i = 0; i < lanes; ++i) {
       // Identities stand before the lanes, or behind them.

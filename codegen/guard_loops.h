@@ -19,7 +19,7 @@ namespace quern {
 /// remains needs no mask there. The conditions are those that masks of loads have in common and
 /// that depend on the loop and on loops around it, no more; that nothing is left to do without one
 /// is what the simplifier says. Masks keep their conditions; emission leaves out those that hold.
-/// Runs before SplitLoops, which does not cut loops for them.
+/// Runs before SplitLoops, which still cuts loops for them where that makes few copies.
 const UOp* GuardLoops(UOpGraph& graph, const UOp* sink, const SimplifyOptions& options);
 
 /// The conditions that must hold for `condition` to, if it is a conjunction of them; else itself.

@@ -45,7 +45,7 @@ Walk WalkOf(const Ranges& loops, const LinearForm& form) {
   return walk;
 }
 
-// The vector loads of one buffer in an innermost loop.
+// The vector loads, or those of single elements, of one buffer in an innermost loop.
 struct Loads {
   const UOp* buffer = nullptr;
   LinearForm form;  // of the first one
@@ -89,8 +89,10 @@ class Prefetcher {
       if (access.base == nullptr || access.buffer->op != Op::kParam) continue;
       const int64_t bytes = access.buffer->buffer_size() * ByteSize(u->dtype.scalar);
       if (bytes <= target_.l2_bytes) continue;
-      auto found = std::find_if(all.begin(), all.end(),
-                                [&](const Loads& known) { return known.buffer == access.buffer; });
+      auto found = std::find_if(all.begin(), all.end(), [&](const Loads& known) {
+        const bool same_kind = (known.loads[0]->dtype.lanes == 1) == scalar;
+        return known.buffer == access.buffer && same_kind;
+      });
       const LinearForm form = ToLinear(access.base);
       if (found == all.end()) {
         all.push_back({access.buffer, form, {}, {}, WalkOf(loops_, form)});
@@ -209,7 +211,7 @@ class Prefetcher {
       std::erase_if(place.terms, [&](const auto& term) { return term.first == loop; });
     }
     const int64_t lines = length * bytes / kLine;  // of each row
-    if (lines < kLeastLines || rows < 2) return;
+    if (lines < kLeastLines || rows < 2 || walk.again.empty()) return;
     const UOp* inner = walk.again.back();
     const UOp* piece = inner;
     if (inner->range_size() > rows * kAhead) {

@@ -20,6 +20,10 @@ namespace quern {
 /// operand is read as it lies, its panel is a short piece of each of many rows; the next one lies
 /// beside it, and each pass of the rows over it fetches another line of those pieces.
 ///
+/// The rows of a register tile, read element by element, are each a walk through memory that
+/// hardware follows once it has met the beginning. So the first lines of the next tile's rows are
+/// fetched, too.
+///
 /// Of inputs that are larger than the second-level cache, in panels of which two stay there. What
 /// is fetched after the last panel is nobody's, which does no harm. Runs after Expand and after
 /// MarkPrefetches, which fetches a little ahead in the same panel.

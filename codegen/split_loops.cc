@@ -86,8 +86,7 @@ std::vector<int64_t> FindCuts(const UOp* loop, bool for_guards) {
 // Recursion is as deep as the loop nest. `copies` is how often the surrounding loops were copied.
 void SplitStatement(UOpGraph& g, const UOp* statement, int copies, const SimplifyOptions& options,
                     std::vector<const UOp*>& result) {
-  if (statement->op == Op::kGuard && statement->src(0)->IsConst())
-    return;  // Nothing is left to ask.
+  if (statement->op == Op::kGuard && statement->src(0)->IsConst()) return;  // There is no question.
   if (statement->op == Op::kStore || statement->op == Op::kGuard) {
     result.push_back(statement);
     return;
