@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/kernel_list.h"
+#include "driver/keep_memory.h"
 #include "driver/machine_peak.h"
 #include "driver/program_input.h"
 #include "driver/program_timer.h"
@@ -175,6 +176,7 @@ void Searches(const Target& target) {
 }  // namespace quern
 
 int main(int argc, char** argv) {
+  quern::KeepFreedMemory();
   const bool fast = argc > 1 && std::strcmp(argv[1], "--fast") == 0;
   const quern::Target target = quern::DetectCpu();
   std::printf("%s, %d threads, LLVM %s\n\n", target.name.c_str(), target.cores,

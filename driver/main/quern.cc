@@ -1,3 +1,7 @@
 #include "driver/command.h"
+#include "driver/keep_memory.h"
 
-int main(int argc, char** argv) { return quern::RunQuern(argc, argv); }
+int main(int argc, char** argv) {
+  quern::KeepFreedMemory();
+  return quern::RunQuern(argc, argv);
+}
