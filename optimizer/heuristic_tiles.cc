@@ -81,9 +81,6 @@ const UOp* TransposedAxis(const RangeSets& sets, const StatementAccesses& store,
   return nullptr;
 }
 
-// Of a copy that turns its operand around by tiles: each reads a line of as many rows as it has
-// lanes, and hardware fetches the lines beside them. These are still there for the next tiles if
-// few tiles of other rows come before those.
 constexpr int64_t kMostTiles = 32;
 // The most that divide `tiles`; 0: too few, or one block would be all.
 int64_t BlockOfTiles(int64_t tiles) {
@@ -105,6 +102,9 @@ void PadToBlocks(Scheduler& s, int lane_axis, int64_t vector) {
   }
 }
 
+// Of a copy that turns its operand around by tiles: each reads a line of as many rows as it has
+// lanes, and hardware fetches the lines beside them. These are still there for the next tiles if
+// few tiles of other rows come before those.
 void BlockTransposed(Scheduler& s, int lane_axis, int other_axis) {
   const int64_t block = BlockOfTiles(s.axes()[lane_axis].size);
   if (block == 0 || !Try(s, ActionKind::kLocal, lane_axis, block)) return;
@@ -113,11 +113,12 @@ void BlockTransposed(Scheduler& s, int lane_axis, int other_axis) {
 
 // A copy that turns its operand around: a block of as many rows as lanes, which lowering transposes
 // in registers. False if no such block fits.
-bool TileTransposed(Scheduler& s, const UOp* lane, const UOp* other, int64_t vector) {
+bool TileTransposed(Scheduler& scheduler, const UOp* lane, const UOp* other, int64_t vector) {
   constexpr int64_t kLeastPadded = 2;  // tiles; elements one by one cost five times as much
   for (const UOp* r : {lane, other}) {
     if (r->range_size() % vector != 0 && r->range_size() < kLeastPadded * vector) return false;
   }
+  Scheduler s = scheduler;  // Padding without tiles would be a loss.
   const int lane_axis = AxisNumber(s, lane);
   const int other_axis = AxisNumber(s, other);
   // The later axis first, so that the number of the earlier one stays.
@@ -131,6 +132,8 @@ bool TileTransposed(Scheduler& s, const UOp* lane, const UOp* other, int64_t vec
   if (lane->range_size() > vector && other->range_size() > vector) {
     BlockTransposed(s, lane_axis, other_axis);
   }
+  const auto fresh = s.actions().begin() + static_cast<int64_t>(scheduler.actions().size());
+  scheduler.ApplyAll({fresh, s.actions().end()}).IgnoreError();  // They were legal just now.
   return true;
 }
 

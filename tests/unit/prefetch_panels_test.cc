@@ -154,14 +154,6 @@ TEST(PrefetchPanelsTest, TheRowsOfTheNextTileAreFetchedAtTheirBeginnings) {
   EXPECT_EQ(fetched.slots, std::set<int64_t>{0});
 }
 
-// All steps of the sum in one iteration: there is no loop inside the tiles.
-TEST(PrefetchPanelsTest, TilesWithoutALoopFetchNothing) {
-  EXPECT_THAT(FetchedBy("C[i,j] = sum[k](A[i,k]*B[k,j])", "i=64,j=16,k=256", "",
-                        "UPCAST(1,16) UPCAST(0,2) UNROLL(0,0)")
-                  .lines,
-              IsEmpty());
-}
-
 TEST(PrefetchPanelsTest, ShortRowsAreNotFetched) {
   EXPECT_THAT(FetchedBy("C[i,j] = sum[k](A[i,k]*B[k,j])", "i=256,j=16,k=128", "",
                         "UPCAST(1,16) UPCAST(0,4)")
