@@ -4,6 +4,8 @@
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
 #include <llvm/Config/llvm-config.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
@@ -114,6 +116,24 @@ void RunPasses(llvm::Module& module, llvm::TargetMachine& machine, int vector_by
   }
 }
 
+// About how many instructions code generation will have to do with: it takes gathers and scatters
+// apart, lane by lane.
+int64_t CountInstructions(const llvm::Module& module) {
+  constexpr int64_t kPerLane = 4;
+  int64_t count = module.getInstructionCount();
+  for (const llvm::Function& f : module) {
+    for (const llvm::Instruction& i : llvm::instructions(f)) {
+      const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+      if (call == nullptr) continue;
+      const bool gathers = call->getIntrinsicID() == llvm::Intrinsic::masked_gather;
+      if (!gathers && call->getIntrinsicID() != llvm::Intrinsic::masked_scatter) continue;
+      const llvm::Type* type = gathers ? call->getType() : call->getArgOperand(0)->getType();
+      count += kPerLane * llvm::cast<llvm::FixedVectorType>(type)->getNumElements();
+    }
+  }
+  return count;
+}
+
 absl::StatusOr<std::string> EmitFile(llvm::Module& module, llvm::TargetMachine& machine,
                                      llvm::CodeGenFileType type) {
   llvm::SmallString<0> bytes;
@@ -157,6 +177,12 @@ absl::StatusOr<CompiledKernel> CompileForCpu(const LoweredKernel& kernel, const 
   const Clock::time_point passes_start = Clock::now();
   RunPasses(module, **machine, target.vector_bytes);
   result.times.passes_ms = MillisecondsSince(passes_start);
+  if (const int64_t count = CountInstructions(module);
+      options.max_instructions > 0 && count > options.max_instructions) {
+    return absl::ResourceExhaustedError(Concat("compile: code of about ", count,
+                                               " instructions is above the limit ",
+                                               options.max_instructions));
+  }
   if (options.keep_llvm_ir) {
     llvm::raw_string_ostream stream(result.llvm_ir);
     stream << module;

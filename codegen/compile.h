@@ -13,7 +13,8 @@ namespace quern {
 struct CompileOptions {
   bool keep_llvm_ir = false;  ///< fill CompiledKernel::llvm_ir (after the passes)
   bool keep_assembly = false;
-  bool verify = false;  ///< run LLVM's verifier; broken IR is an internal error
+  bool verify = false;           ///< run LLVM's verifier; broken IR is an internal error
+  int64_t max_instructions = 0;  ///< more than about so many are not compiled; 0: no limit
 };
 
 /// Where the time went, in milliseconds.
@@ -36,7 +37,7 @@ struct CompiledKernel {
 };
 
 /// Machine code for a CPU. Safe to call from several threads. Errors: an unknown LLVM target, or
-/// IR that LLVM's verifier refuses (with `verify`).
+/// IR that LLVM's verifier refuses (with `verify`), or code above the limit (kResourceExhausted).
 absl::StatusOr<CompiledKernel> CompileForCpu(const LoweredKernel& kernel, const Target& target,
                                              const CompileOptions& options = {});
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "codegen/lower.h"
@@ -20,21 +21,33 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kImprovement = 0.99;     // a round must gain this much to be followed by another
+constexpr double kImprovement = 0.99;     // a gain of less is none
+constexpr double kIdleShare = 0.2;        // of the time limit that may bring no gain, at least
+constexpr double kFarBehind = 2;          // times the best: no schedule to go on from
+constexpr size_t kMostKept = 64;          // schedules
 constexpr double kReferenceWork = 1e8;    // cost of the unoptimised kernel in the check
 constexpr double kPlainWork = 4e8;        // above this the plain loops are no seed
+constexpr double kPlainShare = 0.001;     // of the time limit: above this nothing is made of them
 constexpr double kFinalSeconds = 1;       // about what the last comparison may take
 constexpr double kLeastFirstSeconds = 5;  // for the first kernel, even of a short search
 constexpr double kSearchShare = 0.85;     // of the time limit; the rest is for the finalists
 constexpr size_t kFinalists = 4;
 
-// A schedule in the beam. Its kernel lives in the graph that the round's tasks read.
+// A schedule that was measured. Its kernel lives in the graph that the round's tasks read.
 struct State {
   std::vector<Action> actions;
   std::shared_ptr<const UOpGraph> graph;  // owns the kernel
   const UOp* kernel = nullptr;
   double seconds = 0;
   int64_t id = -1;
+  std::optional<Decisions> decisions;  // if the heuristic made it
+  bool expanded = false;
+};
+
+// A schedule to be measured.
+struct Trial {
+  Candidate candidate;
+  std::optional<Decisions> decisions;
 };
 
 class BeamSearcher {
@@ -70,80 +83,112 @@ class BeamSearcher {
   // The unoptimised and the heuristic's schedule.
   absl::Status Seed() {
     auto graph = std::make_shared<UOpGraph>();
-    const UOp* plain = graph->Import(kernel_);
-    Scheduler heuristic(*graph, plain, target_);
-    ApplyHeuristic(heuristic);
-    std::vector<Candidate> seeds;
-    seeds.push_back({heuristic.actions(), graph, heuristic.kernel(), "", /*unlimited=*/true});
+    plain_ = graph->Import(kernel_);
+    plain_graph_ = graph;
+    Scheduler heuristic(*graph, plain_, target_);
+    Decisions decisions;
+    ApplyHeuristic(heuristic, decisions);
+    std::vector<Trial> seeds(1);
+    seeds[0].candidate = {heuristic.actions(), graph, heuristic.kernel(), "", /*unlimited=*/true};
+    seeds[0].decisions = decisions;
     seen_.insert(Simplify(*graph, heuristic.kernel())->hash);
+    const Hash128 plain_hash = Simplify(*graph, plain_)->hash;
+    graph->Freeze();
     Measure(seeds);
     if (!beam_.empty()) heuristic_ = beam_[0];
     // The plain loops of a large kernel take too long to be worth a measurement.
     if (beam_.empty() || EstimateWork(kernel_).cost < kPlainWork) {
-      seen_.insert(Simplify(*graph, plain)->hash);
-      Measure({{{}, graph, plain, ""}});
+      seen_.insert(plain_hash);
+      Measure({{{{}, graph, plain_, ""}, std::nullopt}});
     }
     if (beam_.empty()) return last_error_;
     return absl::OkStatus();
   }
 
-  // Every new schedule that one more action gives, duplicates dropped, in a fixed order.
-  std::vector<Candidate> Expand() {
-    auto base = std::make_shared<UOpGraph>();
+  // The schedules to go on from: the fastest that were not taken before.
+  std::vector<const State*> Take() {
+    std::vector<const State*> taken;
     for (State& s : beam_) {
-      s.kernel = base->Import(s.kernel);
-      s.graph = base;
+      if (taken.size() == static_cast<size_t>(options_.width)) break;
+      // The plain loops are far behind as a rule, but what becomes of them may not be.
+      const bool plain = s.actions.empty() && s.seconds < kPlainShare * options_.seconds;
+      if (s.expanded || (!plain && s.seconds > kFarBehind * best_seconds_)) continue;
+      s.expanded = true;
+      taken.push_back(&s);
     }
+    return taken;
+  }
+
+  // Every new schedule that one other decision or one more action gives, duplicates dropped, in a
+  // fixed order: the heuristic's first.
+  std::vector<Trial> Expand(const std::vector<const State*>& from) {
+    auto base = std::make_shared<UOpGraph>();
+    std::vector<const UOp*> kernels;
+    for (const State* s : from) kernels.push_back(base->Import(s->kernel));
     base->Freeze();
     struct Step {
-      const State* state;
+      size_t from = 0;
+      std::optional<Deviations> deviations;  // nullopt: one more action
       Action action;
     };
-    std::vector<std::vector<Action>> legal(beam_.size());
-    ParallelFor(beam_.size(), [&](size_t i) {
+    std::vector<std::vector<Action>> legal(from.size());
+    ParallelFor(from.size(), [&](size_t i) {
       UOpGraph overlay(base.get());
-      legal[i] = LegalActions(Scheduler(overlay, beam_[i].kernel, target_));
+      legal[i] = LegalActions(Scheduler(overlay, kernels[i], target_));
     });
     std::vector<Step> steps;
-    for (size_t i = 0; i < beam_.size(); ++i) {
-      for (const Action& a : legal[i]) steps.push_back({&beam_[i], a});
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (!from[i]->decisions.has_value()) continue;
+      for (Deviations& d : from[i]->decisions->Neighbours()) steps.push_back({i, std::move(d), {}});
+    }
+    for (size_t i = 0; i < from.size(); ++i) {
+      for (const Action& a : legal[i]) steps.push_back({i, std::nullopt, a});
     }
     struct Made {
-      Candidate candidate;
+      Trial trial;
       Hash128 hash;
       bool ok = false;
     };
     std::vector<Made> made(steps.size());
-    // Each task has an overlay of its own on the frozen base.
+    // Each task has an overlay of its own on a frozen graph.
     ParallelFor(steps.size(), [&](size_t i) {
-      UOpGraph overlay(base.get());
-      Scheduler scheduler(overlay, steps[i].state->kernel, target_);
-      if (!scheduler.Apply(steps[i].action).ok()) return;
-      const UOp* simple = Simplify(overlay, scheduler.kernel());
+      const Step& step = steps[i];
+      const bool deviates = step.deviations.has_value();
+      UOpGraph overlay(deviates ? plain_graph_.get() : base.get());
+      Scheduler scheduler(overlay, deviates ? plain_ : kernels[step.from], target_);
       Made& m = made[i];
-      m.candidate.actions = steps[i].state->actions;
-      m.candidate.actions.push_back(steps[i].action);
-      m.candidate.graph = std::make_shared<UOpGraph>();
-      m.candidate.kernel = m.candidate.graph->Import(scheduler.kernel());
-      m.hash = simple->hash;
+      Candidate& candidate = m.trial.candidate;
+      if (deviates) {
+        Decisions decisions(*step.deviations);
+        ApplyHeuristic(scheduler, decisions);
+        m.trial.decisions = std::move(decisions);
+        candidate.actions = scheduler.actions();
+      } else {
+        if (!scheduler.Apply(step.action).ok()) return;
+        candidate.actions = from[step.from]->actions;
+        candidate.actions.push_back(step.action);
+      }
+      candidate.graph = std::make_shared<UOpGraph>();
+      candidate.kernel = candidate.graph->Import(scheduler.kernel());
+      m.hash = Simplify(overlay, scheduler.kernel())->hash;
       m.ok = true;
     });
-    std::vector<Candidate> fresh;
+    std::vector<Trial> fresh;
     for (Made& m : made) {
-      if (m.ok && seen_.insert(m.hash).second) fresh.push_back(std::move(m.candidate));
+      if (m.ok && seen_.insert(m.hash).second) fresh.push_back(std::move(m.trial));
     }
     return fresh;
   }
 
-  // Measures candidates in small batches and puts what runs into the beam.
-  void Measure(std::vector<Candidate> candidates) {
+  // Measures trials in small batches and puts what runs into the beam.
+  void Measure(const std::vector<Trial>& trials) {
     // Large enough that the last compile of a batch leaves few cores idle.
     const size_t batch_size = static_cast<size_t>(16 * target_.cores);
-    for (size_t begin = 0; begin < candidates.size(); begin += batch_size) {
+    for (size_t begin = 0; begin < trials.size(); begin += batch_size) {
       if (result_.rounds > 0 && Stop()) return;
-      const size_t end = std::min(candidates.size(), begin + batch_size);
-      std::vector<Candidate> batch(std::make_move_iterator(candidates.begin() + begin),
-                                   std::make_move_iterator(candidates.begin() + end));
+      const size_t end = std::min(trials.size(), begin + batch_size);
+      std::vector<Candidate> batch;
+      for (size_t i = begin; i < end; ++i) batch.push_back(trials[i].candidate);
       if (hooks_.inject_fault) {
         for (Candidate& c : batch) hooks_.inject_fault(c);
       }
@@ -164,7 +209,8 @@ class BeamSearcher {
         // What the heuristic makes is not too large, and neither is what resembles it.
         if (batch[i].unlimited) measurer_->AllowNodes(2 * m.built.nodes);
         if (m.aborted && best_seconds_ > 0) continue;  // Too slow for another look.
-        beam_.push_back({batch[i].actions, batch[i].graph, batch[i].kernel, m.seconds, m.id});
+        beam_.push_back({batch[i].actions, batch[i].graph, batch[i].kernel, m.seconds, m.id,
+                         trials[begin + i].decisions, /*expanded=*/false});
         if (best_seconds_ == 0 || m.seconds < best_seconds_) best_seconds_ = m.seconds;
       }
       Report();
@@ -177,23 +223,23 @@ class BeamSearcher {
         {result_.rounds, result_.candidates, best_seconds_, Elapsed(), options_.seconds});
   }
 
-  // One round; false when it has brought nothing.
+  // One round; false when there is nothing to go on from, or it has not paid for long.
   bool Round() {
-    const double before = best_seconds_;
-    std::vector<State> previous = beam_;
-    Measure(Expand());
-    SortBeam(beam_, 2 * static_cast<size_t>(options_.width));
-    Retime(beam_, 4);
-    SortBeam(beam_, static_cast<size_t>(options_.width));
+    const std::vector<const State*> from = Take();
+    if (from.empty()) return false;
+    const std::vector<Trial> trials = Expand(from);
+    Measure(trials);
+    SortBeam(beam_, kMostKept);
+    Retime(4);
+    SortBeam(beam_, kMostKept);
     std::vector<int64_t> keep = {heuristic_.id};
     for (const State& s : beam_) keep.push_back(s.id);
     measurer_->KeepOnly(keep);
-    bool fresh = false;
-    for (const State& s : beam_) {
-      fresh |= std::none_of(previous.begin(), previous.end(),
-                            [&](const State& p) { return p.id == s.id; });
+    if (gained_seconds_ == 0 || best_seconds_ < gained_seconds_ * kImprovement) {
+      gained_seconds_ = best_seconds_;
+      gained_at_ = Elapsed();
     }
-    return fresh && (best_seconds_ < before * kImprovement || result_.rounds < 3);
+    return Elapsed() - gained_at_ < std::max(gained_at_, kIdleShare * options_.seconds);
   }
 
   static void SortBeam(std::vector<State>& beam, size_t keep) {
@@ -203,17 +249,20 @@ class BeamSearcher {
     if (beam.size() > keep) beam.resize(keep);
   }
 
-  // Times the survivors again, interleaved, and replaces their times by the medians.
-  void Retime(std::vector<State>& states, int64_t rounds) {
-    if (states.size() < 2) return;
+  // Times the fastest again, interleaved, and replaces their times by the medians.
+  void Retime(int64_t rounds) {
+    const size_t count = std::min(beam_.size(), 2 * static_cast<size_t>(options_.width));
+    if (count < 2) return;
     std::vector<int64_t> ids;
-    for (const State& s : states) ids.push_back(s.id);
+    for (size_t i = 0; i < count; ++i) ids.push_back(beam_[i].id);
     absl::StatusOr<std::vector<std::vector<double>>> times =
         measurer_->TimeInterleaved(ids, rounds);
     if (!times.ok()) return;  // The worker was lost; the first times stand.
-    for (size_t i = 0; i < states.size(); ++i) states[i].seconds = Median((*times)[i]);
-    best_seconds_ = states[0].seconds;
-    for (const State& s : states) best_seconds_ = std::min(best_seconds_, s.seconds);
+    best_seconds_ = Median((*times)[0]);
+    for (size_t i = 0; i < count; ++i) {
+      beam_[i].seconds = Median((*times)[i]);
+      best_seconds_ = std::min(best_seconds_, beam_[i].seconds);
+    }
   }
 
   absl::StatusOr<SearchResult> Finish() {
@@ -303,8 +352,12 @@ class BeamSearcher {
   std::unique_ptr<Measurer> measurer_;
   std::vector<State> beam_;
   State heuristic_;
+  const UOp* plain_ = nullptr;
+  std::shared_ptr<const UOpGraph> plain_graph_;
   std::set<Hash128> seen_;
   double best_seconds_ = 0;
+  double gained_seconds_ = 0;  // the best when there last was a gain
+  double gained_at_ = 0;       // then
   absl::Status last_error_ = absl::InternalError("search: no schedule runs");
   SearchResult result_;
 };

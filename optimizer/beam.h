@@ -13,7 +13,7 @@ namespace quern {
 struct BeamOptions {
   int width = 8;
   double seconds = 15;  ///< time limit; kept to within one candidate
-  int max_rounds = 24;
+  int max_rounds = 1000;
   MeasureOptions measure;
 };
 
@@ -44,9 +44,11 @@ struct SearchResult {
   double max_rel_error = 0;
 };
 
-/// Beam search: from the unoptimised and the heuristic's schedule, each round applies every legal
-/// action to each kept schedule, measures the new ones and keeps the best `width`; it ends when
-/// nothing improves or the time is over. The finalists are timed again, interleaved, and the winner
+/// Beam search from the unoptimised and the heuristic's schedule. Each round takes the `width`
+/// fastest schedules that were not taken before, and measures what becomes of each by one more
+/// action, or by one decision of the heuristic taken otherwise (optimizer/decisions.h). It ends
+/// when the time is over, or when half of the time it took, and a fifth of its limit, have brought
+/// nothing. The finalists are timed again, interleaved, and the winner
 /// is compared with the unoptimised kernel's numbers; it is never slower than the heuristic's
 /// schedule, which is one of the finalists. Errors: no worker process, or no schedule that runs and
 /// gives right numbers.

@@ -43,9 +43,11 @@ absl::Status CheckLimits(const LoweredKernel& kernel, const std::vector<const UO
 BuildLimits LimitsFor(const Target& target) {
   BuildLimits limits;
   limits.max_nodes = 6000;
+  limits.max_instructions = 8000;
   limits.max_register_bytes = int64_t{1} * target.vector_bytes * target.vector_registers;
   limits.max_scratch_bytes = std::max(4 * target.l2_bytes, target.l3_bytes / 4);
-  limits.max_lanes = target.vector_bytes * 4;
+  // A register tile that is transposed is one vector.
+  limits.max_lanes = target.vector_bytes / 4 * target.vector_registers;
   return limits;
 }
 
@@ -61,7 +63,9 @@ absl::StatusOr<BuiltKernel> BuildKernel(UOpGraph& graph, const UOp* scheduled, c
   if (absl::Status s = CheckLimits(*lowered, nodes, options.limits); !s.ok()) return s;
   built.lower_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 
-  absl::StatusOr<CompiledKernel> compiled = CompileForCpu(*lowered, target, options.compile);
+  CompileOptions compile = options.compile;
+  compile.max_instructions = options.limits.max_instructions;
+  absl::StatusOr<CompiledKernel> compiled = CompileForCpu(*lowered, target, compile);
   if (!compiled.ok()) return compiled.status();
   built.compile = compiled->times;
   built.llvm_ir = std::move(compiled->llvm_ir);

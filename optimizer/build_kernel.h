@@ -12,6 +12,7 @@ namespace quern {
 /// What a search refuses before it compiles; 0 means no limit.
 struct BuildLimits {
   int64_t max_nodes = 0;           ///< of the lowered form
+  int64_t max_instructions = 0;    ///< of the code, about
   int64_t max_register_bytes = 0;  ///< of one accumulator
   int64_t max_scratch_bytes = 0;   ///< per thread
   int max_lanes = 0;

@@ -4,35 +4,14 @@
 #include <array>
 #include <cstdlib>
 
+#include "optimizer/best_first.h"
 #include "optimizer/heuristic_steps.h"
 #include "rewrite/linear.h"
 #include "rewrite/scan.h"
 #include "rewrite/temporaries.h"
 
 namespace quern {
-namespace {
-
-// Cuts a long reduction that has too few outputs to keep the cores busy.
-void SplitForThreads(Scheduler& s) {
-  const int64_t cores = s.target().cores;
-  if (cores < 2 || EstimateSeconds(s.kernel()) < kMinThreadedSeconds) return;
-  double outputs = 1;
-  for (const Axis& a : s.axes()) {
-    if (!a.reduce) outputs *= static_cast<double>(a.size);
-  }
-  if (outputs >= static_cast<double>(cores)) return;
-  for (size_t i = 0; i < s.reduce_axes().size(); ++i) {
-    const int axis = s.reduce_axes()[i];
-    if (s.axes()[axis].size < 4096 || s.axes()[axis].size % cores != 0) continue;
-    if (!Try(s, ActionKind::kGroupTop, static_cast<int>(i), cores)) continue;
-    Try(s, ActionKind::kThread, axis, cores);
-    return;
-  }
-}
-
-}  // namespace
-
-void UseMatrixInstructions(Scheduler& s) {
+void UseMatrixInstructions(Scheduler& s, Decisions& decisions) {
   if (TileMatrixInstructions(s)) return;
   // VDPBF16PS runs at half the speed of f32 products on Intel's cores and at twice on AMD's: see
   // docs/decisions.md. The search may still choose it.
@@ -52,8 +31,7 @@ void UseMatrixInstructions(Scheduler& s) {
   for (int i = 0; i < axes; ++i) {
     Scheduler trial = s;
     if (!Try(trial, ActionKind::kTensorCore, i, 0)) continue;
-    if (!has_product(trial)) return;
-    Try(s, ActionKind::kTensorCore, i, 0);
+    if (has_product(trial)) s = std::move(trial);
     return;
   }
   // An axis that whole groups do not fill is padded if it is long.
@@ -65,97 +43,16 @@ void UseMatrixInstructions(Scheduler& s) {
       Scheduler trial = s;  // Padding alone would be a loss.
       if (!Try(trial, ActionKind::kPadTo, axis, group)) continue;
       if (!Try(trial, ActionKind::kTensorCore, i, 0)) continue;
-      if (!has_product(trial)) return;
-      s.Apply({ActionKind::kPadTo, axis, group}).IgnoreError();  // They were legal just now.
-      s.Apply({ActionKind::kTensorCore, i, 0}).IgnoreError();
+      if (has_product(trial)) s = std::move(trial);
       return;
     }
-  }
-}
-
-// Reductions whose operands are contiguous along the reduced axis: lanes there, combined at the
-// end.
-void GroupReductions(Scheduler& s) {
-  SplitForThreads(s);
-  for (const Axis& a : s.axes()) {
-    if (a.type == AxisType::kWarp) return;  // The lanes belong to the outputs.
-  }
-  for (bool changed = true; changed;) {
-    changed = false;
-    const RangeSets sets(s.kernel());
-    const std::vector<StatementAccesses> all = CollectAccesses(s.kernel());
-    const StatementAccesses* store = FindStore(all);
-    for (const StatementAccesses& reduce : all) {
-      if (reduce.node->op != Op::kReduce || HasRegisterAxis(sets, reduce.node)) continue;
-      if (IsProduct(sets, reduce))
-        continue;  // Its operands are worth packing for lanes of outputs.
-      const BestAxis lane = BestReduceLane(reduce);
-      const BestAxis output = BestOutputLane(sets, reduce, store);
-      if (lane.range == nullptr || lane.score <= 0 || lane.score <= output.score) continue;
-      const int64_t vector = VectorLanes(s, reduce);
-      const int64_t size = lane.range->range_size();
-      // Independent sums hide the latency of one: several registers here, unless a tile of outputs
-      // (TileDotProducts) will give them.
-      int64_t most = 4 * vector;
-      for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
-        if (r->range_type() != AxisType::kLoop || r->range_size() < 2) continue;
-        if (PatternAlong(reduce, r).fixed > 0) most = std::max(vector, most / 2);
-      }
-      int64_t amount = 0;
-      for (int64_t lanes = most; lanes >= vector && amount == 0; lanes /= 2) {
-        amount = Dividing(size, {lanes});
-      }
-      if (amount == 0 && size >= 2 * vector) {
-        if (!Try(s, ActionKind::kPadTo, AxisNumber(s, lane.range), vector)) continue;
-        changed = true;  // Numbers and sizes are new; the next turn unrolls it.
-        break;
-      }
-      if (amount == 0) amount = Dividing(size, {vector / 2, vector / 4});
-      if (amount == 0 && size <= vector) amount = size;
-      if (amount < 2) continue;
-      if (Try(s, ActionKind::kUnroll, ReduceNumber(s, lane.range), amount)) {
-        changed = true;
-        break;
-      }
-    }
-  }
-}
-
-// Outputs of a reduction with lanes along the reduced axis: a tile of 4 × 4 (or 4) of them uses
-// each loaded vector several times and hides the latency of the sums.
-void TileDotProducts(Scheduler& s) {
-  const RangeSets sets(s.kernel());
-  for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
-    if (reduce.node->op != Op::kReduce) continue;
-    bool over_registers = false;
-    for (const UOp* r : reduce.node->src().subspan(1)) {
-      over_registers |= IsRegisterAxis(r->range_type()) && r->range_type() != AxisType::kWarp;
-    }
-    if (!over_registers) continue;
-    std::vector<const UOp*> tile;
-    for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
-      if (r->range_type() != AxisType::kLoop || r->range_size() < 2) continue;
-      if (PatternAlong(reduce, r).fixed > 0) tile.push_back(r);
-    }
-    if (tile.empty()) continue;
-    // Innermost first, so that the numbers of the others do not change.
-    std::reverse(tile.begin(), tile.end());
-    if (tile.size() > 2) tile.resize(2);
-    std::vector<int> numbers;
-    for (const UOp* r : tile) numbers.push_back(AxisNumber(s, r));
-    for (int number : numbers) {
-      const int64_t size = s.axes()[number].size;
-      const int64_t amount = Dividing(size, {4, 3, 2});
-      if (amount != 0 && amount < size) Try(s, ActionKind::kUpcast, number, amount);
-    }
-    return;
   }
 }
 
 // A row that is combined and then read again waits for its lanes to be added: each step takes
 // several cycles, and nothing else can be done. With two rows there is. Beyond the second-level
 // cache that counts for little, and two streams run slower than one.
-void PairRows(Scheduler& s) {
+void PairRows(Scheduler& s, Decisions& decisions) {
   constexpr int kLeastRegisters = 32;  // two rows of up to four vectors, and what exp needs
   if (s.target().vector_registers < kLeastRegisters) return;
   const RangeSets sets(s.kernel());
@@ -184,7 +81,7 @@ void PairRows(Scheduler& s) {
 // Small reduced axes, such as the window of a depthwise convolution, cost more as loops than as
 // copies. From the innermost outward, while the body of the loop that is left stays short. A
 // product whose tile keeps the multipliers busy by itself gains nothing.
-void UnrollSmallReductions(Scheduler& s) {
+void UnrollSmallReductions(Scheduler& s, Decisions& decisions) {
   constexpr int64_t kSmall = 4;
   constexpr int64_t kMostVectors = 128;
   constexpr int64_t kLeastSums = 8;
@@ -202,12 +99,13 @@ void UnrollSmallReductions(Scheduler& s) {
     if (axis.type != AxisType::kReduce || axis.size < 2) continue;
     const int64_t size = axis.size;
     if (size > kSmall || elements * size > most) return;
+    if (decisions.Choose("short-axis", 2) == 1) return;
     if (Try(s, ActionKind::kUnroll, static_cast<int>(i), 0)) elements *= size;
   }
 }
 
 // A few steps of a register tile in one pass of its loop.
-void UnrollTiles(Scheduler& s) {
+void UnrollTiles(Scheduler& s, Decisions& decisions) {
   // Of memory far away, each step reads a row of its own: two were faster than four.
   constexpr int64_t kMostSteps = 4, kFarSteps = 2;
   const RangeSets sets(s.kernel());
@@ -225,14 +123,20 @@ void UnrollTiles(Scheduler& s) {
       register_axes += r->range_type() == AxisType::kUpcast ? 1 : 0;
     }
     if (innermost == nullptr || unrolled || register_axes < 2) continue;
-    if (innermost->range_size() < 4 * steps) continue;
-    if (Try(s, ActionKind::kUnroll, ReduceNumber(s, innermost), steps)) return;
+    const int64_t size = innermost->range_size();
+    if (size < 4 * steps) continue;
+    std::vector<int64_t> ways = {steps};
+    for (int64_t other : {2, 4, 8}) {
+      if (other != steps && size % other == 0 && size >= 4 * other) ways.push_back(other);
+    }
+    const int64_t chosen = ways[decisions.Choose("steps", static_cast<int>(ways.size()))];
+    if (Try(s, ActionKind::kUnroll, ReduceNumber(s, innermost), chosen)) return;
   }
 }
 
 // A reduction with lanes over outputs that reads one vector of each row jumps through memory from
 // row to row. Reading rows front to back keeps the hardware's prefetching busy instead.
-void StreamRows(Scheduler& s) {
+void StreamRows(Scheduler& s, Decisions& decisions) {
   constexpr int64_t kLeastRows = 64;
   const RangeSets sets(s.kernel());
   for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
@@ -268,7 +172,7 @@ void StreamRows(Scheduler& s) {
   }
 }
 
-void DivideAmongThreads(Scheduler& s) {
+void DivideAmongThreads(Scheduler& s, Decisions& decisions) {
   constexpr double kScannedTwice = 0.25;  // Blocks of a scan are read for their totals first.
   const int64_t cores = s.target().cores;
   if (cores < 2 || EstimateSeconds(s.kernel()) < kMinThreadedSeconds) return;
@@ -279,7 +183,7 @@ void DivideAmongThreads(Scheduler& s) {
     double share = 1;    // of the work, in the largest chunk
     int64_t stride = 0;  // of the output
   };
-  Choice best;
+  std::vector<Choice> choices;
   const RangeSets sets(s.kernel());
   const uint64_t masked = MaskedRanges(sets, s.kernel());
   // Where nothing is reduced, each thread best writes one piece of the output.
@@ -302,21 +206,22 @@ void DivideAmongThreads(Scheduler& s) {
       if ((masked & sets.Bit(a.range)) != 0 && chunk < kShortChunk) margin += kMasks;
       const int64_t stride =
           plain ? std::abs(ToLinear(store->node->src(0)->src(1)).CoefficientOf(a.range)) : 0;
-      const double total = share + margin;
-      if (total < best.share || (total == best.share && stride > best.stride)) {
-        best = {static_cast<int>(i), threads, total, stride};
+      if (share + margin < 1) {
+        choices.push_back({static_cast<int>(i), threads, share + margin, stride});
       }
     }
   }
-  if (best.axis < 0) return;
+  if (choices.empty()) return;
+  constexpr size_t kMostWays = 4;
+  choices =
+      BestFirst(choices, kMostWays, [](const Choice& c) { return std::pair(c.share, -c.stride); });
+  const Choice& best = choices[decisions.Choose("divided-axis", static_cast<int>(choices.size()))];
   Scheduler trial = s;  // Padding without threads would be a loss.
   if (trial.axes()[best.axis].size % best.threads != 0 &&
       !Try(trial, ActionKind::kPadTo, best.axis, best.threads)) {
     return;
   }
-  if (!Try(trial, ActionKind::kThread, best.axis, best.threads)) return;
-  const auto fresh = trial.actions().begin() + static_cast<int64_t>(s.actions().size());
-  s.ApplyAll({fresh, trial.actions().end()}).IgnoreError();  // They were legal just now.
+  if (Try(trial, ActionKind::kThread, best.axis, best.threads)) s = std::move(trial);
 }
 
 namespace {
@@ -344,13 +249,21 @@ constexpr std::array<HeuristicStep, 12> kSteps = {{
 
 std::span<const HeuristicStep> HeuristicSteps() { return kSteps; }
 
-void ApplyHeuristic(Scheduler& scheduler, const HeuristicTrace& trace) {
+void ApplyHeuristic(Scheduler& scheduler, Decisions& decisions, const HeuristicTrace& trace) {
   const bool group = HasTemporaries(scheduler.kernel());
   for (const HeuristicStep& step : group ? GroupHeuristicSteps() : HeuristicSteps()) {
     const size_t before = scheduler.actions().size();
-    step.run(scheduler);
+    Scheduler trial = scheduler;
+    step.run(trial, decisions);
+    const bool acts = trial.actions().size() > before;
+    if (acts && decisions.Choose(step.name, 2) == 0) scheduler = std::move(trial);
     if (trace) trace(step, scheduler.actions().size() - before);
   }
+}
+
+void ApplyHeuristic(Scheduler& scheduler, const HeuristicTrace& trace) {
+  Decisions decisions;
+  ApplyHeuristic(scheduler, decisions, trace);
 }
 
 }  // namespace quern

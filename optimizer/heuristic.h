@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "optimizer/decisions.h"
 #include "optimizer/scheduler.h"
 
 namespace quern {
@@ -14,7 +15,7 @@ namespace quern {
 struct HeuristicStep {
   std::string_view name;
   std::string_view purpose;
-  void (*run)(Scheduler& scheduler);
+  void (*run)(Scheduler& scheduler, Decisions& decisions);
 };
 
 /// The steps, in order: matrix instructions, grouped reductions, register tiles, unrolling, cache
@@ -24,11 +25,15 @@ std::span<const HeuristicStep> HeuristicSteps();
 /// The steps for kernels with temporaries (row_groups.h): registers, threads, lanes, tile.
 std::span<const HeuristicStep> GroupHeuristicSteps();
 
-/// Called after each step with the number of actions that it applied.
+/// Called after each step with the number of actions that it added.
 using HeuristicTrace = std::function<void(const HeuristicStep& step, size_t actions)>;
 
 /// Chooses a schedule without measuring anything, by the steps above.
 void ApplyHeuristic(Scheduler& scheduler, const HeuristicTrace& trace = {});
+
+/// The same with some decisions taken otherwise. Whether to keep what a step has done is a decision
+/// under the step's name.
+void ApplyHeuristic(Scheduler& scheduler, Decisions& decisions, const HeuristicTrace& trace = {});
 
 }  // namespace quern
 

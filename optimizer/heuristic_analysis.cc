@@ -93,6 +93,14 @@ bool IsReused(const RangeSets& sets, const UOp* node, const UOp* load, const UOp
 
 }  // namespace
 
+int64_t TimesUsed(const RangeSets& sets, const StatementAccesses& reduce, const UOp* load) {
+  int64_t times = 1;
+  for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
+    if (!sets.Depends(load, r)) times *= r->range_size();
+  }
+  return times;
+}
+
 bool IsProduct(const RangeSets& sets, const StatementAccesses& reduce) {
   constexpr int64_t kLeastDepth = 64;
   constexpr int64_t kLeastReuse = 32;
@@ -105,11 +113,7 @@ bool IsProduct(const RangeSets& sets, const StatementAccesses& reduce) {
     if (r->range_type() == AxisType::kWarp) least_reuse = kLeastMatrixReuse;
   }
   for (const UOp* load : reduce.loads) {
-    int64_t reuse = 1;
-    for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
-      if (!sets.Depends(load, r)) reuse *= r->range_size();
-    }
-    if (reuse < least_reuse) return false;
+    if (TimesUsed(sets, reduce, load) < least_reuse) return false;
   }
   return depth >= kLeastDepth;
 }

@@ -84,7 +84,7 @@ void OrderRows(Scheduler& s, const RangeSets& sets, const StatementAccesses& red
 // After an operand was packed whose panels do not stay in the cache together: loops over rows that
 // stand around the loops over panels, so that all panels come again for each of their iterations,
 // change places with those if that moves fewer bytes.
-void PanelsOutside(Scheduler& s) {
+void PanelsOutside(Scheduler& s, Decisions& decisions) {
   const RangeSets sets(s.kernel());
   for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
     if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) continue;
@@ -117,9 +117,10 @@ void PanelsOutside(Scheduler& s) {
       for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
         if (r->range_type() != AxisType::kLoop || sets.Depends(load, r)) continue;
         if (r->range_axis() > panels->range_axis()) continue;
-        if ((count - 1) * rows_bytes >= (r->range_size() - 1) * bytes) continue;
+        const bool pays = (count - 1) * rows_bytes < (r->range_size() - 1) * bytes;
+        if ((decisions.Choose("panels-outside", 2) == 0) != pays) continue;
         if (Try(s, ActionKind::kSwap, AxisNumber(s, r), AxisNumber(s, panels))) {
-          return PanelsOutside(s);  // There is one less of them.
+          return PanelsOutside(s, decisions);  // There is one less of them.
         }
       }
       return;
@@ -130,7 +131,7 @@ void PanelsOutside(Scheduler& s) {
 // After an operand was packed: if all of its panels stay in the cache together, each tile of rows
 // meets all of them before the next, so that rows are read and results are written once and in
 // order.
-void KeepAllPanels(Scheduler& s) {
+void KeepAllPanels(Scheduler& s, Decisions& decisions) {
   const RangeSets sets(s.kernel());
   for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
     if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) continue;
@@ -143,7 +144,8 @@ void KeepAllPanels(Scheduler& s) {
         if (r->range_type() == AxisType::kLocal && !sets.Depends(load, r)) rows = r;
       }
       if (!has_lanes || rows == nullptr) continue;
-      if (OperandBytes(sets, reduce, load) > s.target().l2_bytes / 2) continue;
+      const bool all_stay = OperandBytes(sets, reduce, load) <= s.target().l2_bytes / 2;
+      if ((decisions.Choose("rows-outside", 2) == 0) != all_stay) continue;
       return OrderRows(s, sets, reduce, load, rows, /*inside=*/false);
     }
   }
@@ -180,11 +182,34 @@ LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,
   return {};
 }
 
-// Rows of tiles that may be packed together where no smaller number divides them.
-constexpr int64_t kLargestBlock = 32;
+namespace {
+
+// How many rows of tiles are packed together, best first; empty if no number is possible.
+std::vector<int64_t> RowBlocks(int64_t size) {
+  constexpr int64_t kLargest = 16, kLargestWhole = 32;
+  std::vector<int64_t> blocks;
+  for (int64_t block = kLargest; block >= 2; --block) {
+    if (size % block == 0) blocks.push_back(block);
+  }
+  if (size > kLargest && size <= kLargestWhole) blocks.push_back(size);
+  return blocks;
+}
+
+// How many of `size` rows of tiles use a packed operand before the next is packed: `best` (0: all),
+// then others.
+std::vector<int64_t> LocalAmounts(int64_t size, int64_t best) {
+  std::vector<int64_t> amounts = {best};
+  if (best != 0) amounts.push_back(0);
+  for (int64_t other : {64, 32, 16, 8, 4, 2}) {
+    if (other != best && other < size && size % other == 0) amounts.push_back(other);
+  }
+  return amounts;
+}
+
+}  // namespace
 
 // A product reads one operand again for every row of tiles: keep its panel, packed, in cache.
-void TileCaches(Scheduler& s) {
+void TileCaches(Scheduler& s, Decisions& decisions) {
   for (const Axis& a : s.axes()) {
     if (a.type == AxisType::kLocal) return;  // Tiles of matrix instructions are packed already.
   }
@@ -192,17 +217,18 @@ void TileCaches(Scheduler& s) {
   for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
     if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) continue;
     bool tiled = false;
+    bool sum_lanes = false;
     int64_t depth = 1;
     for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
       tiled |= r->range_type() == AxisType::kUpcast;
     }
     for (const UOp* r : reduce.node->src().subspan(1)) {
       depth *= r->range_size();
-      // Lanes along the reduced axis read their operands as they lie in memory.
-      if (IsRegisterAxis(r->range_type()) && r->range_size() >= VectorLanes(s, reduce)) depth = 0;
+      sum_lanes |= IsRegisterAxis(r->range_type()) && r->range_size() >= VectorLanes(s, reduce);
     }
     if (!tiled || depth < 64) continue;
-    if (const LanesInPlace lanes = FindLanesInPlace(s, sets, reduce); lanes.load != nullptr) {
+    const LanesInPlace lanes = sum_lanes ? LanesInPlace{} : FindLanesInPlace(s, sets, reduce);
+    if (lanes.load != nullptr && decisions.Choose("in-place", 2) == 0) {
       return OrderRows(s, sets, reduce, lanes.load, lanes.rows, /*inside=*/!lanes.all);
     }
     // The output loop along which the lane operand is reused most often.
@@ -217,9 +243,8 @@ void TileCaches(Scheduler& s) {
           if (q->range_type() == AxisType::kWarp) {
             apart |= PatternAlong({reduce.node, {load}, nullptr}, q).strided > 0;
           }
-          if (q->range_type() != AxisType::kUpcast || q->range_size() < VectorLanes(s, reduce)) {
-            continue;
-          }
+          const AxisType type = sum_lanes ? AxisType::kUnroll : AxisType::kUpcast;
+          if (q->range_type() != type || q->range_size() < VectorLanes(s, reduce)) continue;
           has_lanes = true;
           apart |= PatternAlong({reduce.node, {load}, nullptr}, q).strided > 0;
         }
@@ -228,8 +253,11 @@ void TileCaches(Scheduler& s) {
         const UOp* buffer = load->src(0);
         const bool constant =
             buffer->op == Op::kParam && IsConstantSlot(s.kernel(), buffer->slot());
-        const bool pays =
-            apart || constant || (r->range_size() >= 8 && !FitsFirstCache(s, sets, reduce, load));
+        bool pays = apart;
+        if (!sum_lanes) {  // Those read their operands as they lie in memory, if they can.
+          pays |= lanes.load == load || constant ||
+                  (r->range_size() >= 8 && !FitsFirstCache(s, sets, reduce, load));
+        }
         const bool reused = pays && !sets.Depends(load, r) && r->range_size() >= 2;
         if (reused && has_lanes && (best == nullptr || r->range_size() > best->range_size())) {
           best = r;
@@ -243,17 +271,23 @@ void TileCaches(Scheduler& s) {
     for (const UOp* load : reduce.loads) {
       rows_apart |= sets.Depends(load, best) && LiesApart(sets, reduce, load);
     }
-    const UOp* columns = rows_apart ? ColumnsLoop(sets, reduce, best) : nullptr;
-    const int64_t size = best->range_size();
-    int64_t block = Dividing(size, {16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2});
-    if (block == 0 && size <= kLargestBlock) block = size;
+    const UOp* columns = sum_lanes ? nullptr : ColumnsLoop(sets, reduce, best);
+    const bool pack_rows =
+        columns != nullptr && (decisions.Choose("pack-rows", 2) == 0) == rows_apart;
     const int rows_axis = AxisNumber(s, best);
-    if (columns == nullptr || block == 0) {
-      if (!Try(s, ActionKind::kLocal, rows_axis, LocalAmount(s, rows_axis, -1))) return;
-      KeepAllPanels(s);
-      PanelsOutside(s);
+    const std::vector<int64_t> blocks = RowBlocks(best->range_size());
+    if (!pack_rows || blocks.empty()) {
+      const std::vector<int64_t> amounts =
+          LocalAmounts(best->range_size(), LocalAmount(s, rows_axis, -1));
+      const int64_t amount =
+          amounts[decisions.Choose("packed-rows", static_cast<int>(amounts.size()))];
+      if (!Try(s, ActionKind::kLocal, rows_axis, amount)) return;
+      KeepAllPanels(s, decisions);
+      PanelsOutside(s, decisions);
       return;
     }
+    const int64_t size = best->range_size();
+    const int64_t block = blocks[decisions.Choose("packed-block", static_cast<int>(blocks.size()))];
     const int columns_axis = AxisNumber(s, columns);
     const int64_t amount = LocalAmount(s, columns_axis, block == size ? rows_axis : -1);
     if (!Try(s, ActionKind::kLocal, columns_axis, amount)) return;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "optimizer/best_first.h"
 #include "optimizer/heuristic.h"
 #include "optimizer/heuristic_steps.h"
 #include "optimizer/row_groups.h"
@@ -115,7 +116,7 @@ int64_t TilesInCache(const Scheduler& s, int64_t bytes_of_tile) {
 }
 
 // Whole iterations of the outer loops for each core, or else blocks of rows.
-void DivideGroup(Scheduler& s) {
+void DivideGroup(Scheduler& s, Decisions&) {
   constexpr int64_t kLeastRows = 16;
   const int64_t cores = s.target().cores;
   if (cores < 2 || EstimateSeconds(s.kernel()) < kMinThreadedSeconds) return;
@@ -133,39 +134,41 @@ void DivideGroup(Scheduler& s) {
 // Rows of a register tile, and of how many tiles a block is made.
 struct RowTile {
   int64_t rows = 1;
-  int64_t tiles = 1;
+  int64_t count = 1;
+  double cost = 0;
 };
 
-// The least padding, the most rows beside the vectors of a product, and few new panels.
-RowTile ChooseRowTile(const Scheduler& s, const Group& group) {
+// The least padding, the most rows beside the vectors of a product, and few new panels: the best
+// first.
+std::vector<RowTile> RowTiles(const Scheduler& s, const Group& group) {
   constexpr double kPanel = 0.1;  // beside the work of a tile
   const int64_t size = group.rows->range_size();
   const int64_t row_bytes = BytesOfTile(s, group);
   const bool blocks = WantsBlocks(s, group);
   const int64_t most = (s.target().vector_registers - kVectors - 1) / kVectors;
-  RowTile best;
-  double best_cost = 0;
+  std::vector<RowTile> tiles;
   for (int64_t rows = std::min(most, size); rows >= std::min<int64_t>(2, size); --rows) {
-    for (int64_t tiles = blocks ? TilesInCache(s, rows * row_bytes) : 1; tiles >= 1; --tiles) {
-      const int64_t block = rows * tiles;
+    for (int64_t count = blocks ? TilesInCache(s, rows * row_bytes) : 1; count >= 1; --count) {
+      const int64_t block = rows * count;
       const int64_t padded = (size + block - 1) / block * block;
       const double cost = static_cast<double>(padded) * (1 + 1 / static_cast<double>(rows)) *
-                          (1 + kPanel / static_cast<double>(tiles));
-      if (best_cost != 0 && cost >= best_cost) continue;
-      best = {rows, tiles};
-      best_cost = cost;
+                          (1 + kPanel / static_cast<double>(count));
+      tiles.push_back({rows, count, cost});
     }
   }
-  return best;
+  constexpr size_t kMost = 12;
+  return BestFirst(tiles, kMost, [](const RowTile& t) { return t.cost; });
 }
 
 // The same rows of all statements in registers.
-void TileGroupRows(Scheduler& s) {
+void TileGroupRows(Scheduler& s, Decisions& decisions) {
   const Group group(s);
   if (group.rows == nullptr) return;
-  const RowTile tile = ChooseRowTile(s, group);
+  const std::vector<RowTile> tiles = RowTiles(s, group);
+  if (tiles.empty()) return;
+  const RowTile tile = tiles[decisions.Choose("row-tile", static_cast<int>(tiles.size()))];
   const int axis = AxisNumber(s, group.rows);
-  const int64_t block = tile.rows * tile.tiles;
+  const int64_t block = tile.rows * tile.count;
   if (group.rows->range_size() % block != 0 && !Try(s, ActionKind::kPadTo, axis, block)) return;
   Try(s, ActionKind::kUpcast, axis, tile.rows);
 }
@@ -188,14 +191,16 @@ const UOp* LaneAxis(const Group& group, const StatementAccesses& statement) {
 }
 
 // Several registers of lanes beside the rows of a product, one beside those of anything else.
-int64_t LaneCount(int64_t size, int64_t vector, bool product) {
+int64_t LaneCount(int64_t size, int64_t vector, bool product, Decisions& decisions) {
   if (size <= vector) return size;
   const int64_t wide = kVectors * vector;
-  return product && (size % wide == 0 || size > wide) ? wide : vector;
+  const bool fits = size % wide == 0 || size > wide;
+  if (!fits) return vector;
+  return (decisions.Choose("lanes", 2) == 0) == product ? wide : vector;
 }
 
 // Lanes for one statement that has none; true if there was one.
-bool AddLanes(Scheduler& s) {
+bool AddLanes(Scheduler& s, Decisions& decisions) {
   const Group group(s);
   for (const StatementAccesses& statement : group.statements) {
     if (group.HasOwnRegisters(statement)) continue;
@@ -212,14 +217,14 @@ bool AddLanes(Scheduler& s) {
     if (statement.node->op == Op::kStore && group.HasProduct(statement)) continue;
     const UOp* lane = LaneAxis(group, statement);
     if (lane == nullptr) continue;
-    const int64_t lanes = LaneCount(lane->range_size(), vector, product);
+    const int64_t lanes = LaneCount(lane->range_size(), vector, product, decisions);
     if (PadAndApply(s, ActionKind::kUpcast, lane, lanes)) return true;
   }
   return false;
 }
 
-void AddGroupLanes(Scheduler& s) {
-  while (AddLanes(s)) {
+void AddGroupLanes(Scheduler& s, Decisions& decisions) {
+  while (AddLanes(s, decisions)) {
   }
 }
 
@@ -269,13 +274,18 @@ void OrderLoops(Scheduler& s) {
 
 // A block of rows whose temporaries stay in the second-level cache. What the rows share is packed
 // outside all of them.
-void TileGroup(Scheduler& s) {
+void TileGroup(Scheduler& s, Decisions& decisions) {
   const Group group(s);
   if (group.rows == nullptr || group.rows->range_type() != AxisType::kLoop) return;
   const int64_t tiles = group.rows->range_size();
   int64_t amount = 1;
   if (WantsBlocks(s, group)) amount = std::min(TilesInCache(s, BytesOfTile(s, group)), tiles);
   while (amount > 1 && tiles % amount != 0) --amount;
+  std::vector<int64_t> amounts = {amount};
+  for (int64_t other : {1, 2, 4, 8}) {
+    if (other != amount && tiles % other == 0) amounts.push_back(other);
+  }
+  amount = amounts[decisions.Choose("tiles", static_cast<int>(amounts.size()))];
   if (amount > 1 && amount < tiles) {
     Try(s, ActionKind::kLocal, AxisNumber(s, group.rows), amount);
   }

@@ -2,6 +2,7 @@
 #define QUERN_OPTIMIZER_HEURISTIC_STEPS_H_
 
 #include "optimizer/access_pattern.h"
+#include "optimizer/decisions.h"
 #include "optimizer/scheduler.h"
 #include "rewrite/range_sets.h"
 
@@ -21,6 +22,9 @@ int64_t VectorLanes(const Scheduler& s, const StatementAccesses& accesses);
 
 /// Whether a statement has an axis in registers already, that of a matrix instruction aside.
 bool HasRegisterAxis(const RangeSets& sets, const UOp* node);
+
+/// How many outputs of a REDUCE use an element of one of its loads.
+int64_t TimesUsed(const RangeSets& sets, const StatementAccesses& reduce, const UOp* load);
 
 /// Whether a REDUCE is like a matrix product: every load is used again along output loops, often
 /// enough to be packed.
@@ -67,35 +71,35 @@ LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,
 /// false (heuristic_matrix_tiles.cc).
 bool TileMatrixInstructions(Scheduler& s);
 /// Matrix instructions, if the kernel is a product that fits.
-void UseMatrixInstructions(Scheduler& s);
+void UseMatrixInstructions(Scheduler& s, Decisions& decisions);
 /// Lanes along a reduced axis whose operands are contiguous there; blocks of a long reduction with
 /// few outputs to the cores.
-void GroupReductions(Scheduler& s);
+void GroupReductions(Scheduler& s, Decisions& decisions);
 /// Lanes and rows of outputs in registers (heuristic_tiles.cc).
-void TileRegisters(Scheduler& s);
+void TileRegisters(Scheduler& s, Decisions& decisions);
 /// Several outputs for a reduction with lanes along the reduced axis.
-void TileDotProducts(Scheduler& s);
+void TileDotProducts(Scheduler& s, Decisions& decisions);
 /// Two rows at once where each is combined and then read again.
-void PairRows(Scheduler& s);
+void PairRows(Scheduler& s, Decisions& decisions);
 /// Short reduced axes, such as the window of a convolution, as copies.
-void UnrollSmallReductions(Scheduler& s);
+void UnrollSmallReductions(Scheduler& s, Decisions& decisions);
 /// A few steps of a register tile in one pass.
-void UnrollTiles(Scheduler& s);
+void UnrollTiles(Scheduler& s, Decisions& decisions);
 /// Puts the longest loop of a product's sum innermost, if masks do not follow it: the channels of a
 /// convolution inside its window, so that borders are met outside of it (heuristic_sums.cc).
-void OrderSums(Scheduler& s);
+void OrderSums(Scheduler& s, Decisions& decisions);
 /// Moves a reduction over rows outside the columns, so that memory is read in the order in which it
 /// lies while a tile of sums stays in cache.
-void StreamRows(Scheduler& s);
+void StreamRows(Scheduler& s, Decisions& decisions);
 /// Packs the operand that every row of tiles reads again (heuristic_caches.cc).
-void TileCaches(Scheduler& s);
+void TileCaches(Scheduler& s, Decisions& decisions);
 /// Cuts a sum into blocks whose packed panels stay in the second-level cache, where those of the
 /// whole sum would not. If nothing is done to the sum before it is stored, the loop over blocks
 /// goes outermost and the output holds what is there of the sums; else it goes inside that over
 /// panels, and a buffer does (heuristic_sums.cc).
-void BlockSums(Scheduler& s);
+void BlockSums(Scheduler& s, Decisions& decisions);
 /// Divides an outer loop among the cores.
-void DivideAmongThreads(Scheduler& s);
+void DivideAmongThreads(Scheduler& s, Decisions& decisions);
 
 }  // namespace quern
 

@@ -31,9 +31,26 @@ bool IsStoredBare(const std::vector<StatementAccesses>& all, const UOp* reduce) 
   return store != nullptr && store->node->src(1) == reduce;
 }
 
+// Into how many blocks a sum of `size` steps is cut, best first; 1 leaves it whole. Cut is what has
+// panels of so many bytes that they do not stay in the second-level cache.
+std::vector<int64_t> NumbersOfBlocks(const Target& target, int64_t panel_bytes, int64_t size) {
+  constexpr int64_t kLeastSteps = 64;  // Shorter blocks read and write the output too often.
+  int64_t best = 1;
+  if (panel_bytes > target.l2_bytes / 2) {
+    best = 2;
+    while (best < size && (size % best != 0 || panel_bytes / best > target.l2_bytes / 4)) ++best;
+    if (size / best < kLeastSteps) best = 1;
+  }
+  std::vector<int64_t> ways = {best};
+  for (int64_t other : {1, 2, 4, 8, 16}) {
+    if (other != best && size % other == 0 && size / other >= kLeastSteps) ways.push_back(other);
+  }
+  return ways;
+}
+
 }  // namespace
 
-void OrderSums(Scheduler& s) {
+void OrderSums(Scheduler& s, Decisions& decisions) {
   constexpr int64_t kLeastSteps = 16;
   const RangeSets sets(s.kernel());
   const uint64_t masked = MaskedRanges(sets, s.kernel());
@@ -47,13 +64,19 @@ void OrderSums(Scheduler& s) {
       const bool plain = (masked & sets.Bit(r)) == 0;
       if (plain && r->range_size() > longest->range_size()) longest = r;
     }
-    if (longest == loops.back() || longest->range_size() < kLeastSteps) continue;
-    Try(s, ActionKind::kSwap, AxisNumber(s, longest), AxisNumber(s, loops.back()));
+    // The loop that goes innermost, best first: the others are for a search.
+    std::vector<const UOp*> ways = {longest->range_size() < kLeastSteps ? loops.back() : longest};
+    for (const UOp* r : loops) {
+      if (r != ways[0]) ways.push_back(r);
+    }
+    const UOp* innermost = ways[decisions.Choose("innermost-sum", static_cast<int>(ways.size()))];
+    if (innermost == loops.back()) continue;
+    Try(s, ActionKind::kSwap, AxisNumber(s, innermost), AxisNumber(s, loops.back()));
     return;
   }
 }
 
-void BlockSums(Scheduler& s) {
+void BlockSums(Scheduler& s, Decisions& decisions) {
   constexpr int64_t kLeastTiles = 8;
   const RangeSets sets(s.kernel());
   const std::vector<StatementAccesses> all = CollectAccesses(s.kernel());
@@ -76,16 +99,10 @@ void BlockSums(Scheduler& s) {
         if (!follows) tiles *= r->range_size();
       }
       if (!has_lanes || tiles < kLeastTiles) continue;
-      const int64_t bytes = PanelBytes(sets, load);
-      if (bytes <= s.target().l2_bytes / 2) continue;
-      int64_t blocks = 2;
-      const int64_t size = loops[0]->range_size();
-      while (blocks < size && (size % blocks != 0 || bytes / blocks > s.target().l2_bytes / 4)) {
-        ++blocks;
-      }
-      // Shorter blocks would read and write the output too often.
-      constexpr int64_t kLeastSteps = 64;
-      if (size / blocks < kLeastSteps) return;
+      const std::vector<int64_t> ways =
+          NumbersOfBlocks(s.target(), PanelBytes(sets, load), loops[0]->range_size());
+      const int64_t blocks = ways[decisions.Choose("blocks", static_cast<int>(ways.size()))];
+      if (blocks < 2) continue;
       const bool bare = IsStoredBare(all, reduce.node);
       if (!bare && panels == nullptr) return;
       const int outside = bare ? 0 : AxisNumber(s, panels) + 1;
@@ -95,8 +112,7 @@ void BlockSums(Scheduler& s) {
       for (; block > outside; --block) {
         if (!Try(trial, ActionKind::kSwap, block - 1, block)) return;
       }
-      const auto fresh = trial.actions().begin() + static_cast<int64_t>(s.actions().size());
-      s.ApplyAll({fresh, trial.actions().end()}).IgnoreError();  // They were legal just now.
+      s = std::move(trial);
       return;
     }
   }

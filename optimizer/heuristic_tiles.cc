@@ -132,27 +132,16 @@ bool TileTransposed(Scheduler& scheduler, const UOp* lane, const UOp* other, int
   if (lane->range_size() > vector && other->range_size() > vector) {
     BlockTransposed(s, lane_axis, other_axis);
   }
-  const auto fresh = s.actions().begin() + static_cast<int64_t>(scheduler.actions().size());
-  scheduler.ApplyAll({fresh, s.actions().end()}).IgnoreError();  // They were legal just now.
+  scheduler = std::move(s);
   return true;
-}
-
-// How many elements the lane axis gets: two registers beside rows that share them, up to four
-// without.
-int64_t LaneAmount(int64_t size, int64_t vector, bool has_rows) {
-  if (size < vector) return size;
-  for (int64_t registers = has_rows ? 2 : 4; registers >= 1; registers /= 2) {
-    if (size % (registers * vector) == 0) return registers * vector;
-  }
-  // Nothing divides: the axis will be padded.
-  return size >= (has_rows ? 2 : 4) * vector ? 2 * vector : vector;
 }
 
 // A product's tile, lanes first.
 bool TileProduct(Scheduler& s, const RangeSets& sets, const StatementAccesses& reduce,
-                 const StatementAccesses* store) {
-  const ProductTile tile = ChooseProductTile(s, sets, reduce, store);
-  if (tile.lane_axis == nullptr) return false;
+                 const StatementAccesses* store, Decisions& decisions) {
+  const std::vector<ProductTile> tiles = ProductTiles(s, sets, reduce, store);
+  if (tiles.empty()) return false;
+  const ProductTile tile = tiles[decisions.Choose("product-tile", static_cast<int>(tiles.size()))];
   int row_axis = tile.row_axis == nullptr ? -1 : AxisNumber(s, tile.row_axis);
   const int lane_axis = AxisNumber(s, tile.lane_axis);
   if (!UpcastPadded(s, tile.lane_axis, tile.lanes)) return false;
@@ -160,16 +149,6 @@ bool TileProduct(Scheduler& s, const RangeSets& sets, const StatementAccesses& r
   // A lane axis that went into registers whole left the loops, and those behind it moved up.
   if (tile.lane_axis->range_size() <= tile.lanes && lane_axis < row_axis) --row_axis;
   UpcastPadded(s, s.axes()[row_axis].range, tile.rows);
-  return true;
-}
-
-// Whether each operand is the same for all lanes or for all rows, as in a product. In a depthwise
-// convolution each row has vectors of its own.
-bool SharesOperands(const StatementAccesses& statement, const UOp* lane, const UOp* row) {
-  for (const UOp* load : statement.loads) {
-    const StatementAccesses one = {statement.node, {load}, nullptr};
-    if (PatternAlong(one, lane).fixed == 0 && PatternAlong(one, row).fixed == 0) return false;
-  }
   return true;
 }
 
@@ -186,40 +165,104 @@ const UOp* RowsOfScans(const Scheduler& s, const RangeSets& sets, const Statemen
   return rows;
 }
 
-void TileOutput(Scheduler& s, const RangeSets& sets, const StatementAccesses& statement,
-                const StatementAccesses* store) {
-  if (IsProduct(sets, statement) && TileProduct(s, sets, statement, store)) return;
-  const BestAxis lane = BestOutputLane(sets, statement, store);
-  if (lane.range == nullptr) return;
-  const bool reduces = statement.node->op == Op::kReduce;
-  const int64_t vector = VectorLanes(s, statement);
-  const UOp* other = reduces ? nullptr : TransposedAxis(sets, statement, lane.range);
-  if (other != nullptr && TileTransposed(s, lane.range, other, vector)) return;
-  if (lane.score < 0) return;
-  const UOp* rows =
-      reduces ? TileAxis(sets, statement, lane.range) : RowsOfScans(s, sets, statement, lane.range);
-  const int64_t size = lane.range->range_size();
-  const bool shared = rows != nullptr && SharesOperands(statement, lane.range, rows);
-  const int64_t lanes =
-      rows != nullptr && !shared ? std::min(size, vector) : LaneAmount(size, vector, shared);
-  int rows_axis = rows == nullptr ? -1 : AxisNumber(s, rows);
-  const int lane_axis = AxisNumber(s, lane.range);
-  if (!UpcastPadded(s, lane.range, lanes) || rows == nullptr) return;
-  // A lane axis that went into registers whole left the loops, and those behind it moved up.
-  if (size <= lanes && lane_axis < rows_axis) --rows_axis;
+// How many elements the lane axis gets: two registers beside rows that share them, up to four
+// without.
+int64_t LaneAmount(int64_t size, int64_t vector, bool has_rows) {
+  if (size < vector) return size;
+  for (int64_t registers = has_rows ? 2 : 4; registers >= 1; registers /= 2) {
+    if (size % (registers * vector) == 0) return registers * vector;
+  }
+  // Nothing divides: the axis will be padded.
+  return size >= (has_rows ? 2 : 4) * vector ? 2 * vector : vector;
+}
+
+// Whether each operand is the same for all lanes or for all rows, as in a product. In a depthwise
+// convolution each row has vectors of its own.
+bool SharesOperands(const StatementAccesses& statement, const UOp* lane, const UOp* row) {
+  for (const UOp* load : statement.loads) {
+    const StatementAccesses one = {statement.node, {load}, nullptr};
+    if (PatternAlong(one, lane).fixed == 0 && PatternAlong(one, row).fixed == 0) return false;
+  }
+  return true;
+}
+
+// The register tile of outputs that are no product.
+struct OutputTile {
+  int64_t lanes = 1;
+  const UOp* row_axis = nullptr;  // nullptr: one row
+  int64_t rows = 1;
+  bool operator==(const OutputTile&) const = default;
+};
+
+// The rows beside `lanes`, as many as registers allow.
+OutputTile WithRows(const Scheduler& s, int64_t lanes, int64_t vector, const UOp* row_axis,
+                    bool shared) {
   const int64_t vectors = (lanes + vector - 1) / vector;
-  const int64_t row_size = s.axes()[rows_axis].size;
   // Rows with vectors of their own need registers for those, too.
   const int64_t registers = s.target().vector_registers;
   const int64_t most = shared ? (registers - vectors - 1) / vectors : registers / 4;
-  int64_t amount = TileRows(most, row_size);
-  if (amount == 0) amount = PaddedRows(most, row_size);
-  if (amount >= 2) UpcastPadded(s, s.axes()[rows_axis].range, amount);
+  const int64_t size = row_axis->range_size();
+  int64_t rows = TileRows(most, size);
+  if (rows == 0) rows = PaddedRows(most, size);
+  return {lanes, row_axis, rows};
+}
+
+// Tiles for lanes along `lane`: what is believed to be best, then others for a search to measure.
+// `row_axis` may be nullptr.
+std::vector<OutputTile> OutputTiles(const Scheduler& s, const RangeSets& sets,
+                                    const StatementAccesses& statement, const UOp* lane,
+                                    const UOp* row_axis) {
+  const int64_t vector = VectorLanes(s, statement);
+  const int64_t size = lane->range_size();
+  const bool shared = row_axis != nullptr && SharesOperands(statement, lane, row_axis);
+  const int64_t lanes =
+      row_axis != nullptr && !shared ? std::min(size, vector) : LaneAmount(size, vector, shared);
+  std::vector<OutputTile> tiles = {{lanes, nullptr, 1}};
+  if (row_axis != nullptr) tiles[0] = WithRows(s, lanes, vector, row_axis, shared);
+  const auto add = [&](const OutputTile& tile) {
+    constexpr size_t kMost = 24;
+    const bool known = std::find(tiles.begin(), tiles.end(), tile) != tiles.end();
+    if (!known && tiles.size() < kMost) tiles.push_back(tile);
+  };
+  for (int64_t vectors : {1, 2, 4}) {
+    if (vectors > 1 && size < vectors * vector) break;
+    const int64_t amount = std::min(size, vectors * vector);
+    add({amount, nullptr, 1});
+    for (const UOp* r : sets.Members(sets.Of(statement.node))) {
+      if (r == lane || r->range_type() != AxisType::kLoop || IsScanned(s.kernel(), r)) continue;
+      for (int64_t rows : {2, 4, 8}) {
+        const bool fits = rows * vectors * 2 <= s.target().vector_registers;
+        if (fits && r->range_size() % rows == 0) add({amount, r, rows});
+      }
+    }
+  }
+  return tiles;
+}
+
+void TileOutput(Scheduler& s, const RangeSets& sets, const StatementAccesses& statement,
+                const StatementAccesses* store, Decisions& decisions) {
+  if (IsProduct(sets, statement) && TileProduct(s, sets, statement, store, decisions)) return;
+  const BestAxis lane = BestOutputLane(sets, statement, store);
+  if (lane.range == nullptr) return;
+  const bool reduces = statement.node->op == Op::kReduce;
+  const UOp* other = reduces ? nullptr : TransposedAxis(sets, statement, lane.range);
+  if (other != nullptr && TileTransposed(s, lane.range, other, VectorLanes(s, statement))) return;
+  if (lane.score < 0) return;
+  const UOp* rows =
+      reduces ? TileAxis(sets, statement, lane.range) : RowsOfScans(s, sets, statement, lane.range);
+  const std::vector<OutputTile> tiles = OutputTiles(s, sets, statement, lane.range, rows);
+  const OutputTile tile = tiles[decisions.Choose("output-tile", static_cast<int>(tiles.size()))];
+  int row_axis = tile.row_axis == nullptr ? -1 : AxisNumber(s, tile.row_axis);
+  const int lane_axis = AxisNumber(s, lane.range);
+  if (!UpcastPadded(s, lane.range, tile.lanes) || tile.row_axis == nullptr) return;
+  // A lane axis that went into registers whole left the loops, and those behind it moved up.
+  if (lane.range->range_size() <= tile.lanes && lane_axis < row_axis) --row_axis;
+  if (tile.rows >= 2) UpcastPadded(s, s.axes()[row_axis].range, tile.rows);
 }
 
 }  // namespace
 
-void TileRegisters(Scheduler& s) {
+void TileRegisters(Scheduler& s, Decisions& decisions) {
   for (bool changed = true; changed;) {
     changed = false;
     const size_t before = s.actions().size();
@@ -229,7 +272,8 @@ void TileRegisters(Scheduler& s) {
     for (const StatementAccesses& statement : all) {
       // A reduction that has lanes along the reduced axis is left to TileDotProducts.
       if (HasRegisterAxis(sets, statement.node)) continue;
-      TileOutput(s, sets, statement, statement.node->op == Op::kReduce ? store : &statement);
+      TileOutput(s, sets, statement, statement.node->op == Op::kReduce ? store : &statement,
+                 decisions);
       changed = s.actions().size() != before;
       if (changed) break;
     }

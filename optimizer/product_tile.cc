@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "optimizer/best_first.h"
 #include "optimizer/heuristic_steps.h"
 #include "optimizer/reads_in_place.h"
 #include "rewrite/kernel_flags.h"
@@ -249,15 +250,33 @@ int64_t MostRows(const Problem& p, int64_t lanes) {
   return (p.scheduler.target().vector_registers - vectors - 1) / vectors;
 }
 
+// Of tiles sorted by their estimates, those that a search should see: a few rows for each pair of
+// axes and number of lanes, and none that is far behind.
+std::vector<ProductTile> Spread(const std::vector<ProductTile>& sorted) {
+  constexpr size_t kMost = 24;
+  constexpr int kMostAlike = 3;
+  constexpr double kFarBehind = 2;
+  std::vector<ProductTile> spread;
+  for (const ProductTile& tile : sorted) {
+    if (spread.size() == kMost || tile.cycles > kFarBehind * sorted[0].cycles) break;
+    const auto alike = std::count_if(spread.begin(), spread.end(), [&](const ProductTile& t) {
+      return t.lane_axis == tile.lane_axis && t.lanes == tile.lanes && t.row_axis == tile.row_axis;
+    });
+    if (alike < kMostAlike) spread.push_back(tile);
+  }
+  return spread;
+}
+
 }  // namespace
 
-ProductTile ChooseProductTile(const Scheduler& s, const RangeSets& sets,
-                              const StatementAccesses& reduce, const StatementAccesses* store) {
+std::vector<ProductTile> ProductTiles(const Scheduler& s, const RangeSets& sets,
+                                      const StatementAccesses& reduce,
+                                      const StatementAccesses* store) {
   const Problem p = Describe(s, sets, reduce, store);
-  ProductTile best;
+  std::vector<ProductTile> tiles;
   const auto consider = [&](ProductTile tile) {
     tile.cycles = Estimate(p, tile);
-    if (best.lane_axis == nullptr || tile.cycles < best.cycles) best = tile;
+    tiles.push_back(tile);
   };
   for (const UOp* lane : p.outputs) {
     bool possible = true;
@@ -291,7 +310,7 @@ ProductTile ChooseProductTile(const Scheduler& s, const RangeSets& sets,
       }
     }
   }
-  return best;
+  return Spread(BestFirst(tiles, tiles.size(), [](const ProductTile& t) { return t.cycles; }));
 }
 
 }  // namespace quern

@@ -65,7 +65,7 @@ std::string Describe(const Axis& axis, int number) {
 }  // namespace
 
 Scheduler::Scheduler(UOpGraph& graph, const UOp* kernel, const Target& target)
-    : graph_(graph), kernel_(kernel), target_(target) {
+    : graph_(&graph), kernel_(kernel), target_(&target) {
   Refresh();
 }
 
@@ -180,8 +180,8 @@ absl::Status Scheduler::Check(const Action& action, int number, int64_t amount) 
         if (other.type == AxisType::kThread)
           return Refuse(action, "the kernel has threads already");
       }
-      if (amount > target_.cores) {
-        return Refuse(action, Concat(amount, " threads on ", target_.cores, " cores"));
+      if (amount > target_->cores) {
+        return Refuse(action, Concat(amount, " threads on ", target_->cores, " cores"));
       }
       const RangeSets sets(kernel_);
       for (const UOp* store : kernel_->src()) {
@@ -218,10 +218,10 @@ void Scheduler::Renumber(const std::vector<const UOp*>& order, const UOp* replac
   for (size_t i = 0; i < order.size(); ++i) {
     from.push_back(order[i]);
     to.push_back(
-        Range(graph_, order[i]->range_size(), static_cast<int>(i), order[i]->range_type()));
+        Range(*graph_, order[i]->range_size(), static_cast<int>(i), order[i]->range_type()));
   }
   if (replaced != nullptr) {
-    value = Substitute(graph_, value, from, to);
+    value = Substitute(*graph_, value, from, to);
     from.push_back(replaced);
     to.push_back(value);
   }
@@ -242,7 +242,7 @@ void Scheduler::Renumber(const std::vector<const UOp*>& order, const UOp* replac
         sources.push_back(s);
       }
     }
-    done[u] = WithSources(graph_, u, sources);
+    done[u] = WithSources(*graph_, u, sources);
   }
   kernel_ = done.at(kernel_);
 }
@@ -252,7 +252,7 @@ void Scheduler::ApplySplit(int number, int64_t amount, const Split& split) {
   const int64_t rest = axis.size / amount;
   // Numbers that no axis has keep the two parts apart until they are renumbered.
   const int unused = axes_.back().range->range_axis() + 1;
-  const UOp* fresh = Range(graph_, amount, unused, split.type);
+  const UOp* fresh = Range(*graph_, amount, unused, split.type);
   std::vector<const UOp*> order;
   for (const Axis& a : axes_) order.push_back(a.range);
   const UOp* value = fresh;
@@ -261,12 +261,12 @@ void Scheduler::ApplySplit(int number, int64_t amount, const Split& split) {
     const int position = split.position > number ? split.position - 1 : split.position;
     order.insert(order.begin() + position, fresh);
   } else {
-    const UOp* kept = Range(graph_, rest, unused + 1, axis.type);
+    const UOp* kept = Range(*graph_, rest, unused + 1, axis.type);
     order[number] = kept;
     order.insert(order.begin() + split.position, fresh);
     const UOp* outer = split.outer_is_new ? fresh : kept;
     const UOp* inner = split.outer_is_new ? kept : fresh;
-    value = Add(graph_, Mul(graph_, outer, IndexConst(graph_, inner->range_size())), inner);
+    value = Add(*graph_, Mul(*graph_, outer, IndexConst(*graph_, inner->range_size())), inner);
   }
   Renumber(order, axis.range, value);
 }
@@ -308,8 +308,8 @@ absl::Status Scheduler::ApplyPad(const Action& action) {
                   Concat(what, " would become ", padded, ", more than four times the work"));
   }
   // Where the padding is, nothing is read or written and reductions get their identity.
-  const UOp* wide = Range(graph_, padded, axis.range->range_axis(), axis.type);
-  const UOp* inside = Lt(graph_, wide, IndexConst(graph_, axis.size));
+  const UOp* wide = Range(*graph_, padded, axis.range->range_axis(), axis.type);
+  const UOp* inside = Lt(*graph_, wide, IndexConst(*graph_, axis.size));
   const RangeSets sets(kernel_);
   absl::flat_hash_map<const UOp*, const UOp*> done;
   absl::flat_hash_set<const UOp*> zero_outside;
@@ -322,7 +322,7 @@ absl::Status Scheduler::ApplyPad(const Action& action) {
     sources.clear();
     for (const UOp* s : u->src()) sources.push_back(done.at(s));
     if (u->op == Op::kIndex && sets.Depends(u, axis.range)) {
-      const UOp* gate = sources.size() == 3 ? And(graph_, sources[2], inside) : inside;
+      const UOp* gate = sources.size() == 3 ? And(*graph_, sources[2], inside) : inside;
       sources.resize(2);
       sources.push_back(gate);
     }
@@ -333,10 +333,10 @@ absl::Status Scheduler::ApplyPad(const Action& action) {
     if (combines && !sums_zeros &&
         std::find(sources.begin() + 1, sources.end(), wide) != sources.end()) {
       sources[0] =
-          Where(graph_, inside, sources[0], ReduceIdentity(graph_, u->reduce_op(), u->dtype));
+          Where(*graph_, inside, sources[0], ReduceIdentity(*graph_, u->reduce_op(), u->dtype));
     }
-    done[u] = u->op == Op::kIndex ? graph_.Make(u->op, u->dtype, sources, u->arg)
-                                  : WithSources(graph_, u, sources);
+    done[u] = u->op == Op::kIndex ? graph_->Make(u->op, u->dtype, sources, u->arg)
+                                  : WithSources(*graph_, u, sources);
   }
   kernel_ = done.at(kernel_);
   return absl::OkStatus();
@@ -356,7 +356,7 @@ absl::Status Scheduler::ApplyTensorCore(const Action& action, int number) {
     const std::span<const UOp* const> ranges = u->src().subspan(1);
     if (std::find(ranges.begin(), ranges.end(), axis.range) == ranges.end()) continue;
     if (u->reduce_op() != Op::kAdd) return Refuse(action, "the reduction is no sum");
-    factors = MatchMatrixProduct(u->src(0), target_);
+    factors = MatchMatrixProduct(u->src(0), *target_);
     if (!factors.ok()) return Refuse(action, std::string(factors.status().message()));
   }
   if (!factors.ok()) return Refuse(action, std::string(factors.status().message()));
@@ -377,8 +377,8 @@ absl::Status Scheduler::Transform(const Action& action) {
     for (const Axis& a : axes_) {
       if (a.type == AxisType::kLocal) return Refuse(action, "the kernel has LOCAL axes already");
     }
-    kernel_ = graph_.Make(Op::kSink, kVoidType, kernel_->src(),
-                          {kernel_->arg.a | kNoLocalsFlag, kernel_->arg.b});
+    kernel_ = graph_->Make(Op::kSink, kVoidType, kernel_->src(),
+                           {kernel_->arg.a | kNoLocalsFlag, kernel_->arg.b});
     return absl::OkStatus();
   }
   absl::StatusOr<int> number = FindAxis(action);
@@ -435,7 +435,7 @@ absl::Status Scheduler::Apply(const Action& action) {
   if (absl::Status s = Transform(action); !s.ok()) return s;
   // Splitting a range keeps every access where it was, but the proof of that may be too hard; then
   // the kernel could not be run.
-  if (absl::Status s = VerifyKernel(Simplify(graph_, kernel_)); !s.ok()) {
+  if (absl::Status s = VerifyKernel(Simplify(*graph_, kernel_)); !s.ok()) {
     kernel_ = before;
     return Refuse(action, Concat("the result cannot be proved: ", s.message()));
   }

@@ -48,8 +48,8 @@ class Scheduler {
   absl::Status ApplyAll(const std::vector<Action>& actions);
 
   const UOp* kernel() const { return kernel_; }
-  UOpGraph& graph() const { return graph_; }
-  const Target& target() const { return target_; }
+  UOpGraph& graph() const { return *graph_; }
+  const Target& target() const { return *target_; }
   const std::vector<Action>& actions() const { return actions_; }
 
   /// All axes, outermost first: the numbering of actions.
@@ -80,9 +80,9 @@ class Scheduler {
   absl::Status ApplyPad(const Action& action);
   absl::Status ApplyTensorCore(const Action& action, int axis);
 
-  UOpGraph& graph_;
+  UOpGraph* graph_;  // pointers, so that schedulers can be assigned
   const UOp* kernel_;
-  const Target& target_;
+  const Target* target_;
   std::vector<Action> actions_;
   std::vector<Axis> axes_;
   std::vector<int> reduce_axes_;

@@ -30,9 +30,8 @@ struct Workspace {
 
 class LoadedKernel : public CpuKernel {
  public:
-  LoadedKernel(KernelImage image, llvm::orc::LLJIT& jit, llvm::orc::JITDylib& library,
-               ThreadTeam& team)
-      : image_(std::move(image)), jit_(jit), library_(library), team_(team) {}
+  LoadedKernel(KernelImage image, llvm::orc::LLJIT& jit, llvm::orc::JITDylib& library)
+      : image_(std::move(image)), jit_(jit), library_(library) {}
 
   ~LoadedKernel() override {
     llvm::consumeError(jit_.getExecutionSession().removeJITDylib(library_));
@@ -166,14 +165,14 @@ class LoadedKernel : public CpuKernel {
       return;
     }
     const int64_t stride = ScratchStride(phase);
-    team_.Run(phase.threads,
-              [&](int64_t thread) { function(params, scratch + thread * stride, thread); });
+    ThreadTeam::OfThisThread().Run(phase.threads, [&](int64_t thread) {
+      function(params, scratch + thread * stride, thread);
+    });
   }
 
   KernelImage image_;
   llvm::orc::LLJIT& jit_;
   llvm::orc::JITDylib& library_;
-  ThreadTeam& team_;
   std::vector<KernelFunction> functions_;
   KernelFunction raw_ = nullptr;
   std::vector<AlignedMemory> kept_;  // by parameter: packed constants
@@ -188,7 +187,7 @@ class LoadedKernel : public CpuKernel {
 class HostDevice : public CpuDevice {
  public:
   HostDevice(Target target, std::unique_ptr<llvm::orc::LLJIT> jit)
-      : target_(std::move(target)), jit_(std::move(jit)), team_(target_.cores) {}
+      : target_(std::move(target)), jit_(std::move(jit)) {}
 
   const Target& target() const override { return target_; }
 
@@ -204,7 +203,7 @@ class HostDevice : public CpuDevice {
     if (llvm::Error error = jit_->addObjectFile(*library, std::move(object))) {
       return FromLlvm(std::move(error), "load: object file");
     }
-    auto kernel = std::make_unique<LoadedKernel>(std::move(image), *jit_, *library, team_);
+    auto kernel = std::make_unique<LoadedKernel>(std::move(image), *jit_, *library);
     if (absl::Status status = kernel->Initialize(); !status.ok()) return status;
     return kernel;
   }
@@ -212,7 +211,6 @@ class HostDevice : public CpuDevice {
  private:
   Target target_;
   std::unique_ptr<llvm::orc::LLJIT> jit_;
-  ThreadTeam team_;
   std::atomic<int64_t> next_library_{0};
 };
 

@@ -98,6 +98,11 @@ ThreadTeam::ThreadTeam(int cores)
       workers_(arena_.max_concurrency() - 1),
       state_(std::make_shared<State>()) {}
 
+ThreadTeam& ThreadTeam::OfThisThread() {
+  thread_local ThreadTeam team(tbb::info::default_concurrency());
+  return team;
+}
+
 ThreadTeam::~ThreadTeam() { state_->ended.store(true, std::memory_order_relaxed); }
 
 void ThreadTeam::CallWorkers(int64_t wanted) {

@@ -23,6 +23,11 @@ namespace quern {
 class ThreadTeam {
  public:
   explicit ThreadTeam(int cores);
+
+  /// The team of the calling thread, which all kernels share that it runs: the workers of one are
+  /// there for the next. With a team for each kernel, those of the last would still poll, on cores
+  /// that the next one's need. (OpenMP runtimes keep a team for each thread, too.)
+  static ThreadTeam& OfThisThread();
   /// No Run may be in progress.
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;

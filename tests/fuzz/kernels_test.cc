@@ -33,8 +33,24 @@ void ReportAndDie(int signal) {
 enum class Mode {
   kRandom,     // random legal actions
   kHeuristic,  // those of the heuristic
+  kDecisions,  // of the heuristic with a few random decisions
   kConstants,  // random ones, every buffer that is only read being constant
 };
+
+// The heuristic with up to three of its decisions taken otherwise.
+void ApplyDecisions(Scheduler& scheduler, Random& random) {
+  const Scheduler plain = scheduler;
+  Decisions decisions;
+  ApplyHeuristic(scheduler, decisions);
+  const int64_t count = random.Between(1, 3);
+  for (int64_t i = 0; i < count; ++i) {
+    const std::vector<Deviations> neighbours = decisions.Neighbours();
+    if (neighbours.empty()) return;
+    decisions = Decisions(random.Pick(neighbours));
+    scheduler = plain;
+    ApplyHeuristic(scheduler, decisions);
+  }
+}
 
 class KernelFuzzer {
  public:
@@ -54,6 +70,9 @@ class KernelFuzzer {
     if (mode == Mode::kHeuristic) {
       current_case = Concat("seed ", seed, "\nactions of the heuristic\n", ToText(kernel.sink));
       ApplyHeuristic(scheduler);
+    } else if (mode == Mode::kDecisions) {
+      current_case = Concat("seed ", seed, "\ndecisions\n", ToText(kernel.sink));
+      ApplyDecisions(scheduler, random);
     } else {
       ApplyRandomActions(scheduler, random, static_cast<int>(random.Below(7)));
     }
@@ -129,6 +148,8 @@ TEST(KernelsTest, SeedsThatFailedOnce) {
 TEST(KernelsTest, RandomActions) { FuzzKernels(2000, Mode::kRandom); }
 
 TEST(KernelsTest, HeuristicActions) { FuzzKernels(500, Mode::kHeuristic); }
+
+TEST(KernelsTest, DecisionsOfTheHeuristic) { FuzzKernels(500, Mode::kDecisions); }
 
 // Operands that are packed once, before the run that is compared.
 TEST(KernelsTest, RandomActionsOnConstants) { FuzzKernels(500, Mode::kConstants); }

@@ -7,6 +7,7 @@
 
 #include "optimizer/scheduler.h"
 #include "rewrite/build.h"
+#include "rewrite/kernel_flags.h"
 #include "runtime/cpu_target.h"
 #include "tests/unit/child_processes.h"
 #include "tests/unit/formula_kernel.h"
@@ -239,6 +240,40 @@ TEST_F(MeasurerTest, ABrokenKernelIsAnError) {
   const std::vector<Measurement> m = measurer.Measure({broken, Make("")}, 0, Never);
   EXPECT_FALSE(m[0].status.ok());
   EXPECT_TRUE(m[1].status.ok()) << m[1].status;
+}
+
+// What is packed once is packed before the first run is timed: packing takes many times as long,
+// and a first run that slow would be the last.
+TEST_F(MeasurerTest, PackingOfConstantsIsNotTimed) {
+  kernel_ = MatmulKernel(8, 1024, 1024);
+  for (const KernelParam& p : CollectParams(kernel_.sink)) {
+    if (p.read && p.elements == 1024 * 1024) {
+      kernel_.sink = MarkConstantSlot(*kernel_.graph, kernel_.sink, p.slot);
+    }
+  }
+  const char* packed = "UPCAST(1,32) UPCAST(0,4) LOCAL(0,0)";
+  bool aborted = true;
+  for (int attempt = 0; attempt < 4 && aborted; ++attempt) {
+    Measurer& measurer = Start();
+    const std::vector<Measurement> m = measurer.Measure({Make(packed)}, 0, Never);
+    ASSERT_TRUE(m[0].status.ok()) << m[0].status;
+    bool keeps = false;
+    for (const ImageParam& p : m[0].built.image.params) keeps |= p.kept;
+    ASSERT_TRUE(keeps);
+    Measurer& again = Start();
+    aborted = again.Measure({Make(packed)}, m[0].seconds, Never)[0].aborted;
+  }
+  EXPECT_FALSE(aborted);
+}
+
+TEST_F(MeasurerTest, CodeAboveTheLimitIsRefused) {
+  options_.build.limits.max_instructions = 100;
+  Measurer& measurer = Start();
+  const std::vector<Measurement> m =
+      measurer.Measure({Make(""), Make("UPCAST(1,16) UPCAST(0,16) UNROLL(0,8)")}, 0, Never);
+  EXPECT_TRUE(m[0].status.ok()) << m[0].status;
+  EXPECT_EQ(m[1].status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(m[1].status.message(), HasSubstr("instructions is above the limit 100"));
 }
 
 }  // namespace

@@ -56,6 +56,19 @@ TEST(ThreadTeamTest, ASecondThreadHelps) {
   EXPECT_TRUE(helped);
 }
 
+TEST(ThreadTeamTest, EachThreadHasATeam) {
+  ThreadTeam* const own = &ThreadTeam::OfThisThread();
+  EXPECT_EQ(own, &ThreadTeam::OfThisThread());
+  ThreadTeam* other = nullptr;
+  std::thread([&] {
+    other = &ThreadTeam::OfThisThread();
+    std::atomic<int64_t> sum{0};
+    other->Run(3, [&](int64_t chunk) { sum += chunk; });
+    EXPECT_EQ(sum, 3);
+  }).join();
+  EXPECT_NE(own, other);
+}
+
 TEST(ThreadTeamTest, SeveralCallersAtOnce) {
   ThreadTeam team(3);
   std::vector<std::thread> callers;
