@@ -106,7 +106,8 @@ double DotCycles(const Scheduler& s, const RangeSets& sets, const StatementAcces
     if (along.contiguous + along.strided == 0) return -1;
     double copies = 1;
     if (sets.Depends(load, loops[0])) copies *= static_cast<double>(tile.first);
-    if (loops.size() > 1 && sets.Depends(load, loops[1])) copies *= static_cast<double>(tile.second);
+    if (loops.size() > 1 && sets.Depends(load, loops[1]))
+      copies *= static_cast<double>(tile.second);
     loads += copies;
     if (along.strided == 0) continue;
     if (TimesUsed(sets, reduce, load) < kLeastReuse) return -1;
@@ -236,8 +237,7 @@ void TileDotProducts(Scheduler& s, Decisions& decisions) {
     if (!over_registers) continue;
     const std::vector<const UOp*> loops = SharingLoops(sets, reduce);
     if (loops.empty()) continue;
-    const std::vector<DotTile> tiles =
-        DotTiles(s.target(), loops, /*whole=*/HasLanesApart(reduce));
+    const std::vector<DotTile> tiles = DotTiles(s.target(), loops, /*whole=*/HasLanesApart(reduce));
     const DotTile tile = tiles[decisions.Choose("dots", static_cast<int>(tiles.size()))];
     // Innermost first, so that the numbers of the others do not change.
     std::vector<int> numbers;

@@ -50,9 +50,8 @@ TEST(DecisionsTest, NeighboursChangeOneDecisionTheBestWaysFirst) {
   Decisions decisions;
   decisions.Choose("tile", 3);
   decisions.Choose("order", 2);
-  EXPECT_THAT(decisions.Neighbours(),
-              ElementsAre(Deviations{{"tile", 1}}, Deviations{{"order", 1}},
-                          Deviations{{"tile", 2}}));
+  EXPECT_THAT(decisions.Neighbours(), ElementsAre(Deviations{{"tile", 1}}, Deviations{{"order", 1}},
+                                                  Deviations{{"tile", 2}}));
 }
 
 TEST(DecisionsTest, NeighboursOfADeviationGoBackToo) {
