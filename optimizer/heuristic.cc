@@ -172,8 +172,26 @@ void StreamRows(Scheduler& s, Decisions& decisions) {
   }
 }
 
+namespace {
+
+// Whether threads with `chunk` steps of a loop each would write short pieces in turns: hardware,
+// which fetches ahead within a page, then fetches what the other thread is writing.
+bool WritesInTurns(const StatementAccesses* store, const UOp* range, int64_t chunk) {
+  constexpr int64_t kShortPiece = 16 * 4096;  // bytes
+  if (store == nullptr) return false;
+  const LinearForm form = ToLinear(store->node->src(0)->src(1));
+  const int64_t step = std::abs(form.CoefficientOf(range));
+  const bool others = std::any_of(form.terms.begin(), form.terms.end(), [&](const auto& term) {
+    return std::abs(term.second) > step;
+  });
+  return others && step * chunk * ByteSize(store->node->src(1)->dtype.scalar) < kShortPiece;
+}
+
+}  // namespace
+
 void DivideAmongThreads(Scheduler& s, Decisions& decisions) {
   constexpr double kScannedTwice = 0.25;  // Blocks of a scan are read for their totals first.
+  constexpr double kInTurns = 0.25;
   const int64_t cores = s.target().cores;
   if (cores < 2 || EstimateSeconds(s.kernel()) < kMinThreadedSeconds) return;
   // The division with the shortest longest chunk; padding is worth it if that makes it shorter.
@@ -190,6 +208,8 @@ void DivideAmongThreads(Scheduler& s, Decisions& decisions) {
   const std::vector<StatementAccesses> all = CollectAccesses(s.kernel());
   const StatementAccesses* store = FindStore(all);
   const bool plain = all.size() == 1 && store != nullptr;
+  const bool product =
+      std::any_of(all.begin(), all.end(), [&](const StatementAccesses& a) { return IsProduct(sets, a); });
   for (size_t i = 0; i < s.axes().size(); ++i) {
     const Axis& a = s.axes()[i];
     if (a.reduce || a.type != AxisType::kLoop) continue;
@@ -200,6 +220,7 @@ void DivideAmongThreads(Scheduler& s, Decisions& decisions) {
       const double share = static_cast<double>(chunk) / static_cast<double>(a.size);
       double margin = divides ? 0 : 1e-3;  // Padding brings masks with it.
       if (IsScanned(s.kernel(), a.range)) margin += kScannedTwice;
+      if (!product && WritesInTurns(store, a.range, chunk)) margin += kInTurns;
       // At the ends of its chunk a thread asks whether it has the ends of all.
       constexpr double kMasks = 0.2;
       constexpr int64_t kShortChunk = 8;

@@ -2,6 +2,7 @@
 
 #include "optimizer/heuristic_steps.h"
 #include "optimizer/product_tile.h"
+#include "optimizer/window_tile.h"
 #include "rewrite/scan.h"
 
 namespace quern {
@@ -186,14 +187,6 @@ bool SharesOperands(const StatementAccesses& statement, const UOp* lane, const U
   return true;
 }
 
-// The register tile of outputs that are no product.
-struct OutputTile {
-  int64_t lanes = 1;
-  const UOp* row_axis = nullptr;  // nullptr: one row
-  int64_t rows = 1;
-  bool operator==(const OutputTile&) const = default;
-};
-
 // The rows beside `lanes`, as many as registers allow.
 OutputTile WithRows(const Scheduler& s, int64_t lanes, int64_t vector, const UOp* row_axis,
                     bool shared) {
@@ -211,7 +204,11 @@ OutputTile WithRows(const Scheduler& s, int64_t lanes, int64_t vector, const UOp
 // `row_axis` may be nullptr.
 std::vector<OutputTile> OutputTiles(const Scheduler& s, const RangeSets& sets,
                                     const StatementAccesses& statement, const UOp* lane,
-                                    const UOp* row_axis) {
+                                    const StatementAccesses* store, const UOp* row_axis) {
+  if (statement.node->op == Op::kReduce && store != nullptr) {
+    std::vector<OutputTile> window = WindowTiles(s, sets, statement, *store, lane);
+    if (!window.empty()) return window;
+  }
   const int64_t vector = VectorLanes(s, statement);
   const int64_t size = lane->range_size();
   const bool shared = row_axis != nullptr && SharesOperands(statement, lane, row_axis);
@@ -250,7 +247,7 @@ void TileOutput(Scheduler& s, const RangeSets& sets, const StatementAccesses& st
   if (lane.score < 0) return;
   const UOp* rows =
       reduces ? TileAxis(sets, statement, lane.range) : RowsOfScans(s, sets, statement, lane.range);
-  const std::vector<OutputTile> tiles = OutputTiles(s, sets, statement, lane.range, rows);
+  const std::vector<OutputTile> tiles = OutputTiles(s, sets, statement, lane.range, store, rows);
   const OutputTile tile = tiles[decisions.Choose("output-tile", static_cast<int>(tiles.size()))];
   int row_axis = tile.row_axis == nullptr ? -1 : AxisNumber(s, tile.row_axis);
   const int lane_axis = AxisNumber(s, lane.range);
