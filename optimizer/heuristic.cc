@@ -181,9 +181,8 @@ bool WritesInTurns(const StatementAccesses* store, const UOp* range, int64_t chu
   if (store == nullptr) return false;
   const LinearForm form = ToLinear(store->node->src(0)->src(1));
   const int64_t step = std::abs(form.CoefficientOf(range));
-  const bool others = std::any_of(form.terms.begin(), form.terms.end(), [&](const auto& term) {
-    return std::abs(term.second) > step;
-  });
+  const bool others = std::any_of(form.terms.begin(), form.terms.end(),
+                                  [&](const auto& term) { return std::abs(term.second) > step; });
   return others && step * chunk * ByteSize(store->node->src(1)->dtype.scalar) < kShortPiece;
 }
 
@@ -208,8 +207,8 @@ void DivideAmongThreads(Scheduler& s, Decisions& decisions) {
   const std::vector<StatementAccesses> all = CollectAccesses(s.kernel());
   const StatementAccesses* store = FindStore(all);
   const bool plain = all.size() == 1 && store != nullptr;
-  const bool product =
-      std::any_of(all.begin(), all.end(), [&](const StatementAccesses& a) { return IsProduct(sets, a); });
+  const bool product = std::any_of(all.begin(), all.end(),
+                                   [&](const StatementAccesses& a) { return IsProduct(sets, a); });
   for (size_t i = 0; i < s.axes().size(); ++i) {
     const Axis& a = s.axes()[i];
     if (a.reduce || a.type != AxisType::kLoop) continue;

@@ -137,20 +137,44 @@ bool TileTransposed(Scheduler& scheduler, const UOp* lane, const UOp* other, int
   return true;
 }
 
+// One side of a register tile.
+struct Side {
+  const UOp* axis = nullptr;  // nullptr: there is none
+  int64_t amount = 1;
+};
+
+// Puts the sides into registers in their order, padding what they do not divide. False if the first
+// was refused.
+bool UpcastSides(Scheduler& s, const std::vector<Side>& sides) {
+  std::vector<int> numbers;
+  for (const Side& side : sides) {
+    numbers.push_back(side.axis == nullptr ? -1 : AxisNumber(s, side.axis));
+  }
+  for (size_t i = 0; i < sides.size(); ++i) {
+    if (numbers[i] < 0 || sides[i].amount < 2) continue;
+    const int64_t size = s.axes()[numbers[i]].size;
+    if (!UpcastPadded(s, s.axes()[numbers[i]].range, sides[i].amount)) {
+      if (i == 0) return false;
+      continue;
+    }
+    if (size > sides[i].amount) continue;
+    // An axis that went into registers whole left the loops, and those behind it moved up.
+    for (size_t j = i + 1; j < numbers.size(); ++j) {
+      if (numbers[j] > numbers[i]) --numbers[j];
+    }
+  }
+  return true;
+}
+
 // A product's tile, lanes first.
 bool TileProduct(Scheduler& s, const RangeSets& sets, const StatementAccesses& reduce,
                  const StatementAccesses* store, Decisions& decisions) {
   const std::vector<ProductTile> tiles = ProductTiles(s, sets, reduce, store);
   if (tiles.empty()) return false;
   const ProductTile tile = tiles[decisions.Choose("product-tile", static_cast<int>(tiles.size()))];
-  int row_axis = tile.row_axis == nullptr ? -1 : AxisNumber(s, tile.row_axis);
-  const int lane_axis = AxisNumber(s, tile.lane_axis);
-  if (!UpcastPadded(s, tile.lane_axis, tile.lanes)) return false;
-  if (tile.row_axis == nullptr || tile.rows < 2) return true;
-  // A lane axis that went into registers whole left the loops, and those behind it moved up.
-  if (tile.lane_axis->range_size() <= tile.lanes && lane_axis < row_axis) --row_axis;
-  UpcastPadded(s, s.axes()[row_axis].range, tile.rows);
-  return true;
+  return UpcastSides(
+      s,
+      {{tile.lane_axis, tile.lanes}, {tile.row_axis, tile.rows}, {tile.other_axis, tile.others}});
 }
 
 // For lanes along a scan: an output axis with a scan of its own at each place. One scan waits for
@@ -249,12 +273,7 @@ void TileOutput(Scheduler& s, const RangeSets& sets, const StatementAccesses& st
       reduces ? TileAxis(sets, statement, lane.range) : RowsOfScans(s, sets, statement, lane.range);
   const std::vector<OutputTile> tiles = OutputTiles(s, sets, statement, lane.range, store, rows);
   const OutputTile tile = tiles[decisions.Choose("output-tile", static_cast<int>(tiles.size()))];
-  int row_axis = tile.row_axis == nullptr ? -1 : AxisNumber(s, tile.row_axis);
-  const int lane_axis = AxisNumber(s, lane.range);
-  if (!UpcastPadded(s, lane.range, tile.lanes) || tile.row_axis == nullptr) return;
-  // A lane axis that went into registers whole left the loops, and those behind it moved up.
-  if (lane.range->range_size() <= tile.lanes && lane_axis < row_axis) --row_axis;
-  if (tile.rows >= 2) UpcastPadded(s, s.axes()[row_axis].range, tile.rows);
+  UpcastSides(s, {{lane.range, tile.lanes}, {tile.row_axis, tile.rows}});
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ constexpr double kRowApart = 0.5;  // cycles
 constexpr double kRowDistance = 0.003;
 // Masks at the ends, and code for them, are worth it for what they save beyond this.
 constexpr double kPadding = 1.02;
+// A tile of three axes leaves out less of what lies beyond borders.
+constexpr double kThirdAxis = 1.1;
 // Independent sums that keep two units of four cycles' latency busy, and some for what comes late.
 constexpr double kLeastSums = 10;
 
@@ -133,16 +135,25 @@ bool IsFarPanel(const Problem& p, const ProductTile& tile, const Operand& operan
   return p.sum_loops > 1 && bytes > static_cast<double>(p.scheduler.target().l2_bytes);
 }
 
+// How many rows of a tile have elements of their own of an operand.
+double OwnRows(const Problem& p, const ProductTile& tile, const Operand& operand) {
+  int64_t rows = 1;
+  const auto follow = [&](const UOp* axis, int64_t amount) {
+    if (axis != nullptr && p.sets.Depends(operand.index, axis)) rows *= amount;
+  };
+  follow(tile.row_axis, tile.rows);
+  follow(tile.other_axis, tile.others);
+  return static_cast<double>(rows);
+}
+
 // Instructions that read the operands in one step of the reduction.
 struct StepLoads {
   double rows = 0, lanes = 0, far = 0;
 };
 StepLoads LoadsOfStep(const Problem& p, const ProductTile& tile, double vectors) {
-  const auto rows = static_cast<double>(tile.rows);
   StepLoads loads;
   for (const Operand& operand : p.operands) {
-    const bool by_row = tile.row_axis != nullptr && p.sets.Depends(operand.index, tile.row_axis);
-    const double copies = by_row ? rows : 1;
+    const double copies = OwnRows(p, tile, operand);
     if (!p.sets.Depends(operand.index, tile.lane_axis)) {
       loads.rows += copies;
       continue;
@@ -167,10 +178,9 @@ double WaitsOfStep(const Problem& p, const ProductTile& tile) {
   double waits = 0;
   for (const Operand& operand : p.operands) {
     if (p.sets.Depends(operand.index, tile.lane_axis)) continue;
-    const bool by_row = tile.row_axis != nullptr && p.sets.Depends(operand.index, tile.row_axis);
-    const double rows = by_row ? static_cast<double>(tile.rows) : 1;
+    const double rows = OwnRows(p, tile, operand);
     if (!operand.in_order) waits += kRowApart * rows;
-    if (!by_row) continue;
+    if (tile.row_axis == nullptr || !p.sets.Depends(operand.index, tile.row_axis)) continue;
     const int64_t stride = ToLinear(operand.index->src(1)).CoefficientOf(tile.row_axis);
     const int64_t bytes = std::abs(stride) * ByteSize(operand.index->dtype.scalar);
     waits += kRowDistance * rows * std::log2(1 + static_cast<double>(bytes));
@@ -199,7 +209,7 @@ bool AnyWalksInPlace(const Problem& p, const ProductTile& tile) {
 double Estimate(const Problem& p, const ProductTile& tile) {
   const double vectors =
       static_cast<double>(RoundUp(tile.lanes, p.vector)) / static_cast<double>(p.vector);
-  const double sums = vectors * static_cast<double>(tile.rows);
+  const double sums = vectors * static_cast<double>(tile.rows * tile.others);
   const StepLoads loads = LoadsOfStep(p, tile, vectors);
   const double all_loads = loads.rows + loads.lanes + loads.far;
   const double hidden =
@@ -215,7 +225,9 @@ double Estimate(const Problem& p, const ProductTile& tile) {
   };
   pad(tile.lane_axis, tile.lanes);
   if (tile.row_axis != nullptr) pad(tile.row_axis, tile.rows);
+  if (tile.other_axis != nullptr) pad(tile.other_axis, tile.others);
   double cycles = tiles * p.depth * step;
+  if (tile.other_axis != nullptr) cycles *= kThirdAxis;
   for (const Operand& operand : p.operands) {
     if (operand.reused && !p.sets.Depends(operand.index, tile.lane_axis)) {
       cycles += FarReads(p, tile, operand);
@@ -260,11 +272,30 @@ std::vector<ProductTile> Spread(const std::vector<ProductTile>& sorted) {
   for (const ProductTile& tile : sorted) {
     if (spread.size() == kMost || tile.cycles > kFarBehind * sorted[0].cycles) break;
     const auto alike = std::count_if(spread.begin(), spread.end(), [&](const ProductTile& t) {
-      return t.lane_axis == tile.lane_axis && t.lanes == tile.lanes && t.row_axis == tile.row_axis;
+      return t.lane_axis == tile.lane_axis && t.lanes == tile.lanes &&
+             t.row_axis == tile.row_axis && t.other_axis == tile.other_axis;
     });
     if (alike < kMostAlike) spread.push_back(tile);
   }
   return spread;
+}
+
+// The tiles with a few rows along a third axis, too, for one that holds its row axis whole and has
+// few sums all the same.
+template <typename Consider>
+void WithOtherRows(const Problem& p, ProductTile tile, Consider consider) {
+  const int64_t vectors = RoundUp(tile.lanes, p.vector) / p.vector;
+  if (static_cast<double>(vectors * tile.rows) >= kLeastSums) return;
+  for (const UOp* other : p.outputs) {
+    if (other == tile.lane_axis || other == tile.row_axis) continue;
+    for (int64_t others : {2, 3, 4}) {
+      if (tile.rows * others > MostRows(p, tile.lanes)) break;
+      if (other->range_size() % others != 0 || other->range_size() == others) continue;
+      tile.other_axis = other;
+      tile.others = others;
+      consider(tile);
+    }
+  }
 }
 
 }  // namespace
@@ -288,7 +319,7 @@ std::vector<ProductTile> ProductTiles(const Scheduler& s, const RangeSets& sets,
     double far_reads = 0;
     for (const Operand& operand : p.operands) {
       const bool again = operand.reused && !p.sets.Depends(operand.index, lane);
-      if (again) far_reads += FarReads(p, {lane, 2 * p.vector, nullptr, 1, 0}, operand);
+      if (again) far_reads += FarReads(p, {.lane_axis = lane, .lanes = 2 * p.vector}, operand);
     }
     // One, two or four registers, the last one padded; a shorter axis goes in whole. What fills a
     // register and a half is split badly by LLVM.
@@ -300,12 +331,14 @@ std::vector<ProductTile> ProductTiles(const Scheduler& s, const RangeSets& sets,
       // Four registers save reading far operands again, or short reads of rows far apart, and
       // nothing else.
       const bool wide = lanes == 4 * p.vector && far_reads == 0;
-      if (!wide) consider({lane, lanes, nullptr, 1, 0});
+      if (!wide) consider({.lane_axis = lane, .lanes = lanes});
       for (const UOp* row : p.outputs) {
         if (row == lane) continue;
         for (int64_t rows = std::min(MostRows(p, lanes), row->range_size()); rows >= 2; --rows) {
-          const ProductTile tile = {lane, lanes, row, rows, 0};
+          const ProductTile tile = {
+              .lane_axis = lane, .lanes = lanes, .row_axis = row, .rows = rows};
           if (!wide || AnyWalksInPlace(p, tile)) consider(tile);
+          if (rows == row->range_size()) WithOtherRows(p, tile, consider);
         }
       }
     }

@@ -9,13 +9,16 @@
 
 namespace quern {
 
-/// The register tile of a product: `lanes` neighbours along one output axis, `rows` along another.
+/// The register tile of a product: `lanes` neighbours along one output axis, `rows` along another
+/// (or two others).
 struct ProductTile {
   const UOp* lane_axis = nullptr;
   int64_t lanes = 1;
   const UOp* row_axis = nullptr;  ///< nullptr: one row
   int64_t rows = 1;
-  double cycles = 0;  ///< estimate for the whole statement on one core
+  const UOp* other_axis = nullptr;  ///< of more rows, if those of one axis are too few to keep the
+  int64_t others = 1;               ///< multipliers busy: `rows` times `others` in all
+  double cycles = 0;                ///< estimate for the whole statement on one core
 };
 
 /// Tiles, the one with the lowest estimate first; empty if no output axis can have lanes. For each

@@ -165,8 +165,8 @@ double CyclesOf(const Window& w, const OutputTile& tile) {
 }  // namespace
 
 std::vector<OutputTile> WindowTiles(const Scheduler& s, const RangeSets& sets,
-                                    const StatementAccesses& reduce,
-                                    const StatementAccesses& store, const UOp* lane) {
+                                    const StatementAccesses& reduce, const StatementAccesses& store,
+                                    const UOp* lane) {
   constexpr size_t kMost = 24;
   Window w;
   if (!Describe(s, sets, reduce, store, lane, w)) return {};

@@ -27,8 +27,8 @@ struct OutputTile {
 /// these are still there. Rows of images often lie a power of two apart, or nearly so, and fall on
 /// few sets of the cache; a tile of many rows then evicts its own lines.
 std::vector<OutputTile> WindowTiles(const Scheduler& s, const RangeSets& sets,
-                                    const StatementAccesses& reduce,
-                                    const StatementAccesses& store, const UOp* lane);
+                                    const StatementAccesses& reduce, const StatementAccesses& store,
+                                    const UOp* lane);
 
 }  // namespace quern
 
