@@ -78,6 +78,30 @@ void PairRows(Scheduler& s, Decisions& decisions) {
   }
 }
 
+// Where a row is reduced and then written, several steps of the writing in one pass of its loop;
+// for a search, which found that steps that leave a rest help (docs/decisions.md).
+void TakeStoresTogether(Scheduler& s, Decisions& decisions) {
+  constexpr std::array<int64_t, 5> kSteps = {1, 2, 4, 3, 5};
+  const RangeSets sets(s.kernel());
+  const std::vector<StatementAccesses> all = CollectAccesses(s.kernel());
+  const StatementAccesses* store = FindStore(all);
+  if (store == nullptr || all.size() < 2 || !HasRegisterAxis(sets, store->node)) return;
+  uint64_t reduced = 0;
+  for (const StatementAccesses& a : all) {
+    if (a.node->op == Op::kReduce) reduced |= sets.Of(a.node);
+  }
+  const UOp* own = nullptr;  // the innermost loop around the store alone
+  for (const UOp* r : sets.Members(sets.Of(store->node) & ~reduced)) {
+    if (r->range_type() == AxisType::kLoop && r->range_size() >= 2 * kSteps.back()) own = r;
+  }
+  if (own == nullptr) return;
+  const int64_t steps = kSteps[decisions.Choose("store-steps", kSteps.size())];
+  if (steps == 1) return;
+  const int axis = AxisNumber(s, own);
+  if (own->range_size() % steps != 0 && !Try(s, ActionKind::kPadTo, axis, steps)) return;
+  Try(s, ActionKind::kUpcast, axis, steps);
+}
+
 // Small reduced axes, such as the window of a depthwise convolution, cost more as loops than as
 // copies. From the innermost outward, while the body of the loop that is left stays short. A
 // product whose tile keeps the multipliers busy by itself gains nothing.
@@ -190,7 +214,7 @@ bool WritesInTurns(const StatementAccesses* store, const UOp* range, int64_t chu
 
 void DivideAmongThreads(Scheduler& s, Decisions& decisions) {
   constexpr double kScannedTwice = 0.25;  // Blocks of a scan are read for their totals first.
-  constexpr double kInTurns = 0.25;
+  constexpr double kInTurns = 0.22;       // Worse than masks at the ends of chunks.
   const int64_t cores = s.target().cores;
   if (cores < 2 || EstimateSeconds(s.kernel()) < kMinThreadedSeconds) return;
   // The division with the shortest longest chunk; padding is worth it if that makes it shorter.
@@ -246,7 +270,7 @@ void DivideAmongThreads(Scheduler& s, Decisions& decisions) {
 
 namespace {
 
-constexpr std::array<HeuristicStep, 12> kSteps = {{
+constexpr std::array<HeuristicStep, 13> kSteps = {{
     {"matrix-instructions", "use matrix instructions if the kernel is a product that fits",
      UseMatrixInstructions},
     {"grouped-reductions", "lanes along a reduced axis whose operands are contiguous there",
@@ -255,6 +279,7 @@ constexpr std::array<HeuristicStep, 12> kSteps = {{
     {"dot-tile", "several outputs for a reduction with lanes along the reduced axis",
      TileDotProducts},
     {"row-pairs", "two rows at once where each is combined and read again", PairRows},
+    {"store-steps", "several steps of writing a row in one pass, if told to", TakeStoresTogether},
     {"small-reductions", "unroll short reduced axes", UnrollSmallReductions},
     {"unroll-tile", "a few steps of a register tile in one pass", UnrollTiles},
     {"sum-order", "the longest loop of a sum innermost, inside those that masks follow", OrderSums},

@@ -81,6 +81,8 @@ void TileRegisters(Scheduler& s, Decisions& decisions);
 void TileDotProducts(Scheduler& s, Decisions& decisions);
 /// Two rows at once where each is combined and then read again.
 void PairRows(Scheduler& s, Decisions& decisions);
+/// Several steps of writing a row that was reduced before; none unless `decisions` say so.
+void TakeStoresTogether(Scheduler& s, Decisions& decisions);
 /// Short reduced axes, such as the window of a convolution, as copies.
 void UnrollSmallReductions(Scheduler& s, Decisions& decisions);
 /// A few steps of a register tile in one pass.

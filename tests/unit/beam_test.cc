@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <set>
 
 #include "optimizer/heuristic.h"
 #include "optimizer/scheduler.h"
@@ -121,6 +122,28 @@ TEST(BeamTest, InPlaceOperandsAreWhole) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->max_abs_error, 0);
   EXPECT_EQ(CheckActions(k, result->actions), "");
+}
+
+// Registers that the heuristic has settled are no end: other tiles are tried, with what the rest of
+// the heuristic makes of them.
+TEST(BeamTest, TriesOtherRegistersThanTheHeuristics) {
+  FormulaKernel k = MatmulKernel(128, 128, 128);
+  const std::vector<Action> heuristic = HeuristicActions(k, TwoCores());
+  std::set<std::string> tiles;
+  SearchHooks hooks;
+  hooks.inject_fault = [&](Candidate& c) {
+    std::string registers;
+    for (const Action& a : c.actions) {
+      if (a.kind == ActionKind::kUpcast) registers += ActionToString(a);
+    }
+    const bool divided = ActionsToString(c.actions).find("THREAD") != std::string::npos;
+    if (divided && c.actions != heuristic) tiles.insert(registers);
+  };
+  BeamOptions options = Small(1, 6);
+  options.max_rounds = 1;
+  const absl::StatusOr<SearchResult> result = BeamSearch(k.sink, TwoCores(), options, hooks);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_GT(tiles.size(), 5);
 }
 
 // Each candidate but the heuristic's and the plain one fails in one of the ways.

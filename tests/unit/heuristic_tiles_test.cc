@@ -1,0 +1,124 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "optimizer/heuristic.h"
+#include "rewrite/kernel_flags.h"
+#include "tests/unit/formula_kernel.h"
+#include "tests/unit/handmade_targets.h"
+
+// Register tiles of what is no plain matrix product: windows, sums with few outputs along each
+// axis, products with a third axis.
+
+namespace quern {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Target Zen5(int cores = 1) {
+  Target target = Avx512Target(cores);
+  target.l1_bytes = 48 << 10;
+  target.l2_bytes = 1 << 20;
+  return target;
+}
+
+// With the slot of "W", if there is one, constant.
+std::string Schedule(FormulaKernel k, const Target& target, int64_t constant_slot = -1) {
+  if (constant_slot >= 0) k.sink = MarkConstantSlot(*k.graph, k.sink, constant_slot);
+  Scheduler s(*k.graph, k.sink, target);
+  ApplyHeuristic(s);
+  return ActionsToString(s.actions());
+}
+
+std::vector<std::string> RegistersOf(const std::string& schedule) {
+  std::vector<std::string> registers;
+  const absl::StatusOr<std::vector<Action>> actions = ParseActions(schedule);
+  QUERN_CHECK(actions.ok());
+  for (const Action& a : *actions) {
+    if (a.kind == ActionKind::kUpcast) registers.push_back(ActionToString(a));
+  }
+  return registers;
+}
+
+FormulaKernel Depthwise(int64_t size, int64_t channels) {
+  return KernelOf("Y[h,w,c] = sum[p,q](pad(X[h+p-1,w+q-1,c])*W[p,q,c])",
+                  Concat("h=", size, ",w=", size, ",c=", channels, ",p=3,q=3"), "",
+                  Concat("X=", size, ",", size, ",", channels));
+}
+
+// Each row of an image adds a line to the same few sets of the cache if rows lie a multiple of a
+// way apart (14 pixels of 512 channels); rows of 112 pixels of 32 channels spread better.
+TEST(HeuristicTilesTest, WindowsHaveAsManyRowsAsTheirLinesFindPlaceInTheCache) {
+  EXPECT_THAT(RegistersOf(Schedule(Depthwise(14, 512), Zen5())),
+              ElementsAre("UPCAST(2,64)", "UPCAST(1,2)"));
+  EXPECT_THAT(RegistersOf(Schedule(Depthwise(112, 32), Zen5())),
+              ElementsAre("UPCAST(2,16)", "UPCAST(0,8)"));
+  // With a cache of as many sets but twice as many ways there is place for all.
+  Target larger = Zen5();
+  larger.l1_bytes *= 4;
+  EXPECT_THAT(RegistersOf(Schedule(Depthwise(14, 512), larger)), Not(ElementsAre("UPCAST(2,64)")));
+}
+
+// Where lanes move through the window themselves, its lines are shared by neighbouring lanes.
+TEST(HeuristicTilesTest, AWindowAlongTheLanesIsNoWindowOfRows) {
+  const FormulaKernel k = KernelOf("Y[c,h,w] = sum[p,q](X[c,h+p,w+q]*W[c,p,q])",
+                                   "c=64,h=112,w=112,p=3,q=3");
+  EXPECT_THAT(RegistersOf(Schedule(k, Zen5())).front(), HasSubstr("UPCAST(2,"));
+}
+
+// Two threads that write pieces of 1 KiB in turns fetch each other's lines.
+TEST(HeuristicTilesTest, ThreadsDivideAnOuterLoopOfWhatIsNoProduct) {
+  EXPECT_THAT(Schedule(Depthwise(112, 64), Zen5(2)), HasSubstr("THREAD(0,2)"));
+}
+
+FormulaKernel FewOutputs(int64_t outputs) {
+  return KernelOf("Y[h,w,o] = sum[c,p,q](X[h+p,w+q,c]*W[p,q,c,o])",
+                  Concat("h=32,w=32,o=", outputs, ",c=64,p=2,q=2"));
+}
+
+// Three outputs fill few lanes, and pixels lie 64 channels apart: the lanes go along the channels,
+// for which the weights are packed.
+TEST(HeuristicTilesTest, SumsWithFewOutputsHaveLanesAlongTheSum) {
+  const std::string schedule = Schedule(FewOutputs(3), Zen5(), 1);
+  EXPECT_THAT(schedule, HasSubstr("UNROLL(0,16) UPCAST(2,3) UPCAST(1,4)"));
+  EXPECT_THAT(schedule, HasSubstr("LOCAL("));
+}
+
+TEST(HeuristicTilesTest, SumsWithManyOutputsHaveLanesAlongThem) {
+  EXPECT_THAT(Schedule(FewOutputs(64), Zen5(), 1), Not(HasSubstr("UNROLL(0,16)")));
+}
+
+// Packing an operand that is used a few times would cost more than it saves.
+TEST(HeuristicTilesTest, AnOperandUsedAFewTimesIsNotPackedForLanesAlongTheSum) {
+  const FormulaKernel k = KernelOf("Y[h,o] = sum[c](X[h,c]*W[c,o])", "h=8,o=3,c=1024");
+  EXPECT_THAT(Schedule(k, Zen5()), Not(HasSubstr("LOCAL(")));
+}
+
+TEST(HeuristicTilesTest, LanesAlongTheSumGiveTheSameNumbers) {
+  for (const char* sizes : {"h=9,w=8,o=3,c=64,p=2,q=2", "h=16,w=12,o=2,c=32,p=3,q=1"}) {
+    FormulaKernel k = KernelOf("Y[h,w,o] = sum[c,p,q](X[h+p,w+q,c]*W[p,q,c,o])", sizes);
+    k.sink = MarkConstantSlot(*k.graph, k.sink, 1);
+    const Target target = HereWithShapeOf(Zen5());
+    Scheduler s(*k.graph, k.sink, target);
+    ApplyHeuristic(s);
+    EXPECT_THAT(ActionsToString(s.actions()), HasSubstr("UNROLL(0,16)"));
+    std::unique_ptr<CpuDevice> device = *CpuDevice::Create(1);
+    EXPECT_EQ(RunAgainstInterpreter(*k.graph, k.sink, s.kernel(), target, *device), "") << sizes;
+  }
+}
+
+FormulaKernel Capsule(int64_t outputs) {
+  return KernelOf("Y[h,w,i,j,o] = sum[p,q,k,c](pad(X[h+p-1,w+q-1,i,k,c])*W[p,q,k,j,c,o])",
+                  Concat("h=8,w=8,i=4,j=4,k=4,p=3,q=3,c=16,o=", outputs), "", "X=8,8,4,4,16");
+}
+
+// One register of lanes by eight rows leaves the multipliers waiting for each other; two registers
+// by eight do not.
+TEST(HeuristicTilesTest, AProductWithFewSumsGetsRowsAlongAThirdAxis) {
+  EXPECT_EQ(RegistersOf(Schedule(Capsule(16), Zen5(), 1)).size(), 3);
+  EXPECT_EQ(RegistersOf(Schedule(Capsule(32), Zen5(), 1)).size(), 2);
+}
+
+}  // namespace
+}  // namespace quern
