@@ -86,11 +86,11 @@ std::vector<Action> LegalActions(const Scheduler& scheduler) {
   for (const Action& action : Proposals(scheduler)) {
     Scheduler trial = scheduler;
     if (!trial.Apply(action).ok()) continue;
-    // More copies than four times the registers hold take long to compile and gain nothing.
+    // More copies than twice what the registers hold take long to compile and gain nothing.
     const bool grows = action.kind == ActionKind::kUpcast || action.kind == ActionKind::kUnroll ||
                        action.kind == ActionKind::kGroup;
     const Target& target = scheduler.target();
-    const int64_t most = int64_t{1} * target.vector_registers * target.vector_bytes;
+    const int64_t most = int64_t{1} * target.vector_registers * target.vector_bytes / 2;
     if (!grows || trial.RegisterElements() <= most) legal.push_back(action);
   }
   return legal;

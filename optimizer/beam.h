@@ -48,10 +48,9 @@ struct SearchResult {
 /// fastest schedules that were not taken before, and measures what becomes of each by one more
 /// action, or by one decision of the heuristic taken otherwise (optimizer/decisions.h). It ends
 /// when the time is over, or when half of the time it took, and a fifth of its limit, have brought
-/// nothing. The finalists are timed again, interleaved, and the winner
-/// is compared with the unoptimised kernel's numbers; it is never slower than the heuristic's
-/// schedule, which is one of the finalists. Errors: no worker process, or no schedule that runs and
-/// gives right numbers.
+/// nothing. The finalists are timed again, interleaved, and the winner is compared with the
+/// unoptimised kernel's numbers; it is never slower than the heuristic's schedule, which is one of
+/// the finalists. Errors: no worker process, or no schedule that runs and gives right numbers.
 absl::StatusOr<SearchResult> BeamSearch(const UOp* kernel, const Target& target,
                                         const BeamOptions& options, const SearchHooks& hooks = {});
 

@@ -106,8 +106,9 @@ double DotCycles(const Scheduler& s, const RangeSets& sets, const StatementAcces
     if (along.contiguous + along.strided == 0) return -1;
     double copies = 1;
     if (sets.Depends(load, loops[0])) copies *= static_cast<double>(tile.first);
-    if (loops.size() > 1 && sets.Depends(load, loops[1]))
+    if (loops.size() > 1 && sets.Depends(load, loops[1])) {
       copies *= static_cast<double>(tile.second);
+    }
     loads += copies;
     if (along.strided == 0) continue;
     if (TimesUsed(sets, reduce, load) < kLeastReuse) return -1;

@@ -62,8 +62,8 @@ TEST(HeuristicTilesTest, WindowsHaveAsManyRowsAsTheirLinesFindPlaceInTheCache) {
 
 // Where lanes move through the window themselves, its lines are shared by neighbouring lanes.
 TEST(HeuristicTilesTest, AWindowAlongTheLanesIsNoWindowOfRows) {
-  const FormulaKernel k = KernelOf("Y[c,h,w] = sum[p,q](X[c,h+p,w+q]*W[c,p,q])",
-                                   "c=64,h=112,w=112,p=3,q=3");
+  const FormulaKernel k =
+      KernelOf("Y[c,h,w] = sum[p,q](X[c,h+p,w+q]*W[c,p,q])", "c=64,h=112,w=112,p=3,q=3");
   EXPECT_THAT(RegistersOf(Schedule(k, Zen5())).front(), HasSubstr("UPCAST(2,"));
 }
 
