@@ -11,7 +11,7 @@ namespace quern {
 /// Decisions to be taken otherwise than by the first way, by name.
 using Deviations = std::map<std::string, int>;
 
-/// What the heuristic decides. Its steps call Choose wherever there is more than one way to go on,
+/// What the heuristic decides. Its steps ask here wherever there is more than one way to go on,
 /// the ways sorted by what they are believed to cost. Left alone the heuristic goes the first way
 /// everywhere; told to deviate at one decision, it goes on from there as it would have otherwise.
 /// So the search reaches schedules that differ from the heuristic's in the middle, with all that
@@ -26,6 +26,15 @@ class Decisions {
 
   /// The way to go, 0 … ways - 1. A name that comes again gets a number: "unroll", "unroll 2".
   int Choose(std::string_view name, int ways);
+
+  /// One of several things, the best of them first.
+  template <typename T>
+  const T& Pick(std::string_view name, const std::vector<T>& things) {
+    return things[static_cast<size_t>(Choose(name, static_cast<int>(things.size())))];
+  }
+
+  /// What is believed of a yes or no, or its opposite.
+  bool Confirm(std::string_view name, bool believed) { return (Choose(name, 2) == 0) == believed; }
 
   /// What was decided, in order, where there were several ways.
   struct Taken {

@@ -81,7 +81,7 @@ void PairRows(Scheduler& s, Decisions& decisions) {
 // Where a row is reduced and then written, several steps of the writing in one pass of its loop;
 // for a search, which found that steps that leave a rest help (docs/decisions.md).
 void TakeStoresTogether(Scheduler& s, Decisions& decisions) {
-  constexpr std::array<int64_t, 5> kSteps = {1, 2, 4, 3, 5};
+  const std::vector<int64_t> ways = {1, 2, 4, 3, 5};
   const RangeSets sets(s.kernel());
   const std::vector<StatementAccesses> all = CollectAccesses(s.kernel());
   const StatementAccesses* store = FindStore(all);
@@ -92,10 +92,10 @@ void TakeStoresTogether(Scheduler& s, Decisions& decisions) {
   }
   const UOp* own = nullptr;  // the innermost loop around the store alone
   for (const UOp* r : sets.Members(sets.Of(store->node) & ~reduced)) {
-    if (r->range_type() == AxisType::kLoop && r->range_size() >= 2 * kSteps.back()) own = r;
+    if (r->range_type() == AxisType::kLoop && r->range_size() >= 2 * ways.back()) own = r;
   }
   if (own == nullptr) return;
-  const int64_t steps = kSteps[decisions.Choose("store-steps", kSteps.size())];
+  const int64_t steps = decisions.Pick("store-steps", ways);
   if (steps == 1) return;
   const int axis = AxisNumber(s, own);
   if (own->range_size() % steps != 0 && !Try(s, ActionKind::kPadTo, axis, steps)) return;
@@ -123,7 +123,7 @@ void UnrollSmallReductions(Scheduler& s, Decisions& decisions) {
     if (axis.type != AxisType::kReduce || axis.size < 2) continue;
     const int64_t size = axis.size;
     if (size > kSmall || elements * size > most) return;
-    if (decisions.Choose("short-axis", 2) == 1) return;
+    if (!decisions.Confirm("short-axis", true)) return;
     if (Try(s, ActionKind::kUnroll, static_cast<int>(i), 0)) elements *= size;
   }
 }
@@ -153,7 +153,7 @@ void UnrollTiles(Scheduler& s, Decisions& decisions) {
     for (int64_t other : {2, 4, 8}) {
       if (other != steps && size % other == 0 && size >= 4 * other) ways.push_back(other);
     }
-    const int64_t chosen = ways[decisions.Choose("steps", static_cast<int>(ways.size()))];
+    const int64_t chosen = decisions.Pick("steps", ways);
     if (Try(s, ActionKind::kUnroll, ReduceNumber(s, innermost), chosen)) return;
   }
 }
@@ -259,7 +259,7 @@ void DivideAmongThreads(Scheduler& s, Decisions& decisions) {
   constexpr size_t kMostWays = 4;
   choices =
       BestFirst(choices, kMostWays, [](const Choice& c) { return std::pair(c.share, -c.stride); });
-  const Choice& best = choices[decisions.Choose("divided-axis", static_cast<int>(choices.size()))];
+  const Choice& best = decisions.Pick("divided-axis", choices);
   Scheduler trial = s;  // Padding without threads would be a loss.
   if (trial.axes()[best.axis].size % best.threads != 0 &&
       !Try(trial, ActionKind::kPadTo, best.axis, best.threads)) {
@@ -301,7 +301,7 @@ void ApplyHeuristic(Scheduler& scheduler, Decisions& decisions, const HeuristicT
     Scheduler trial = scheduler;
     step.run(trial, decisions);
     const bool acts = trial.actions().size() > before;
-    if (acts && decisions.Choose(step.name, 2) == 0) scheduler = std::move(trial);
+    if (acts && decisions.Confirm(step.name, true)) scheduler = std::move(trial);
     if (trace) trace(step, scheduler.actions().size() - before);
   }
 }

@@ -118,7 +118,7 @@ void PanelsOutside(Scheduler& s, Decisions& decisions) {
         if (r->range_type() != AxisType::kLoop || sets.Depends(load, r)) continue;
         if (r->range_axis() > panels->range_axis()) continue;
         const bool pays = (count - 1) * rows_bytes < (r->range_size() - 1) * bytes;
-        if ((decisions.Choose("panels-outside", 2) == 0) != pays) continue;
+        if (!decisions.Confirm("panels-outside", pays)) continue;
         if (Try(s, ActionKind::kSwap, AxisNumber(s, r), AxisNumber(s, panels))) {
           return PanelsOutside(s, decisions);  // There is one less of them.
         }
@@ -145,7 +145,7 @@ void KeepAllPanels(Scheduler& s, Decisions& decisions) {
       }
       if (!has_lanes || rows == nullptr) continue;
       const bool all_stay = OperandBytes(sets, reduce, load) <= s.target().l2_bytes / 2;
-      if ((decisions.Choose("rows-outside", 2) == 0) != all_stay) continue;
+      if (!decisions.Confirm("rows-outside", all_stay)) continue;
       return OrderRows(s, sets, reduce, load, rows, /*inside=*/false);
     }
   }
@@ -228,7 +228,7 @@ void TileCaches(Scheduler& s, Decisions& decisions) {
     }
     if (!tiled || depth < 64) continue;
     const LanesInPlace lanes = sum_lanes ? LanesInPlace{} : FindLanesInPlace(s, sets, reduce);
-    if (lanes.load != nullptr && decisions.Choose("in-place", 2) == 0) {
+    if (lanes.load != nullptr && decisions.Confirm("in-place", true)) {
       return OrderRows(s, sets, reduce, lanes.load, lanes.rows, /*inside=*/!lanes.all);
     }
     // The output loop along which the lane operand is reused most often.
@@ -272,22 +272,20 @@ void TileCaches(Scheduler& s, Decisions& decisions) {
       rows_apart |= sets.Depends(load, best) && LiesApart(sets, reduce, load);
     }
     const UOp* columns = sum_lanes ? nullptr : ColumnsLoop(sets, reduce, best);
-    const bool pack_rows =
-        columns != nullptr && (decisions.Choose("pack-rows", 2) == 0) == rows_apart;
+    const bool pack_rows = columns != nullptr && decisions.Confirm("pack-rows", rows_apart);
     const int rows_axis = AxisNumber(s, best);
     const std::vector<int64_t> blocks = RowBlocks(best->range_size());
     if (!pack_rows || blocks.empty()) {
       const std::vector<int64_t> amounts =
           LocalAmounts(best->range_size(), LocalAmount(s, rows_axis, -1));
-      const int64_t amount =
-          amounts[decisions.Choose("packed-rows", static_cast<int>(amounts.size()))];
+      const int64_t amount = decisions.Pick("packed-rows", amounts);
       if (!Try(s, ActionKind::kLocal, rows_axis, amount)) return;
       KeepAllPanels(s, decisions);
       PanelsOutside(s, decisions);
       return;
     }
     const int64_t size = best->range_size();
-    const int64_t block = blocks[decisions.Choose("packed-block", static_cast<int>(blocks.size()))];
+    const int64_t block = decisions.Pick("packed-block", blocks);
     const int columns_axis = AxisNumber(s, columns);
     const int64_t amount = LocalAmount(s, columns_axis, block == size ? rows_axis : -1);
     if (!Try(s, ActionKind::kLocal, columns_axis, amount)) return;

@@ -150,7 +150,7 @@ bool SumProductsInLanes(Scheduler& s, const RangeSets& sets, const StatementAcce
   if (dots.lane == nullptr) return false;
   const std::vector<ProductTile> tiles = ProductTiles(s, sets, reduce, store);
   const bool better = tiles.empty() || dots.cycles < kClearly * tiles[0].cycles;
-  if ((decisions.Choose("sum-lanes", 2) == 0) != better) return false;
+  if (!decisions.Confirm("sum-lanes", better)) return false;
   return Try(s, ActionKind::kUnroll, ReduceNumber(s, dots.lane), VectorLanes(s, reduce));
 }
 
@@ -208,7 +208,7 @@ void GroupReductions(Scheduler& s, Decisions& decisions) {
       const std::vector<int64_t> ways = SumLanes(size, vector, most);
       int64_t amount = 0;
       if (!ways.empty()) {
-        amount = ways[decisions.Choose("sum-registers", static_cast<int>(ways.size()))];
+        amount = decisions.Pick("sum-registers", ways);
       }
       if (amount == 0 && size >= 2 * vector) {
         if (!Try(s, ActionKind::kPadTo, AxisNumber(s, lane.range), vector)) continue;
@@ -239,7 +239,7 @@ void TileDotProducts(Scheduler& s, Decisions& decisions) {
     const std::vector<const UOp*> loops = SharingLoops(sets, reduce);
     if (loops.empty()) continue;
     const std::vector<DotTile> tiles = DotTiles(s.target(), loops, /*whole=*/HasLanesApart(reduce));
-    const DotTile tile = tiles[decisions.Choose("dots", static_cast<int>(tiles.size()))];
+    const DotTile tile = decisions.Pick("dots", tiles);
     // Innermost first, so that the numbers of the others do not change.
     std::vector<int> numbers;
     for (const UOp* r : loops) numbers.push_back(AxisNumber(s, r));

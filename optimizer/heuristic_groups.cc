@@ -166,7 +166,7 @@ void TileGroupRows(Scheduler& s, Decisions& decisions) {
   if (group.rows == nullptr) return;
   const std::vector<RowTile> tiles = RowTiles(s, group);
   if (tiles.empty()) return;
-  const RowTile tile = tiles[decisions.Choose("row-tile", static_cast<int>(tiles.size()))];
+  const RowTile tile = decisions.Pick("row-tile", tiles);
   const int axis = AxisNumber(s, group.rows);
   const int64_t block = tile.rows * tile.count;
   if (group.rows->range_size() % block != 0 && !Try(s, ActionKind::kPadTo, axis, block)) return;
@@ -196,7 +196,7 @@ int64_t LaneCount(int64_t size, int64_t vector, bool product, Decisions& decisio
   const int64_t wide = kVectors * vector;
   const bool fits = size % wide == 0 || size > wide;
   if (!fits) return vector;
-  return (decisions.Choose("lanes", 2) == 0) == product ? wide : vector;
+  return decisions.Confirm("lanes", product) ? wide : vector;
 }
 
 // Lanes for one statement that has none; true if there was one.
@@ -285,7 +285,7 @@ void TileGroup(Scheduler& s, Decisions& decisions) {
   for (int64_t other : {1, 2, 4, 8}) {
     if (other != amount && tiles % other == 0) amounts.push_back(other);
   }
-  amount = amounts[decisions.Choose("tiles", static_cast<int>(amounts.size()))];
+  amount = decisions.Pick("tiles", amounts);
   if (amount > 1 && amount < tiles) {
     Try(s, ActionKind::kLocal, AxisNumber(s, group.rows), amount);
   }

@@ -69,7 +69,7 @@ void OrderSums(Scheduler& s, Decisions& decisions) {
     for (const UOp* r : loops) {
       if (r != ways[0]) ways.push_back(r);
     }
-    const UOp* innermost = ways[decisions.Choose("innermost-sum", static_cast<int>(ways.size()))];
+    const UOp* innermost = decisions.Pick("innermost-sum", ways);
     if (innermost == loops.back()) continue;
     Try(s, ActionKind::kSwap, AxisNumber(s, innermost), AxisNumber(s, loops.back()));
     return;
@@ -101,7 +101,7 @@ void BlockSums(Scheduler& s, Decisions& decisions) {
       if (!has_lanes || tiles < kLeastTiles) continue;
       const std::vector<int64_t> ways =
           NumbersOfBlocks(s.target(), PanelBytes(sets, load), loops[0]->range_size());
-      const int64_t blocks = ways[decisions.Choose("blocks", static_cast<int>(ways.size()))];
+      const int64_t blocks = decisions.Pick("blocks", ways);
       if (blocks < 2) continue;
       const bool bare = IsStoredBare(all, reduce.node);
       if (!bare && panels == nullptr) return;

@@ -171,7 +171,7 @@ bool TileProduct(Scheduler& s, const RangeSets& sets, const StatementAccesses& r
                  const StatementAccesses* store, Decisions& decisions) {
   const std::vector<ProductTile> tiles = ProductTiles(s, sets, reduce, store);
   if (tiles.empty()) return false;
-  const ProductTile tile = tiles[decisions.Choose("product-tile", static_cast<int>(tiles.size()))];
+  const ProductTile tile = decisions.Pick("product-tile", tiles);
   return UpcastSides(
       s,
       {{tile.lane_axis, tile.lanes}, {tile.row_axis, tile.rows}, {tile.other_axis, tile.others}});
@@ -272,7 +272,7 @@ void TileOutput(Scheduler& s, const RangeSets& sets, const StatementAccesses& st
   const UOp* rows =
       reduces ? TileAxis(sets, statement, lane.range) : RowsOfScans(s, sets, statement, lane.range);
   const std::vector<OutputTile> tiles = OutputTiles(s, sets, statement, lane.range, store, rows);
-  const OutputTile tile = tiles[decisions.Choose("output-tile", static_cast<int>(tiles.size()))];
+  const OutputTile tile = decisions.Pick("output-tile", tiles);
   UpcastSides(s, {{lane.range, tile.lanes}, {tile.row_axis, tile.rows}});
 }
 

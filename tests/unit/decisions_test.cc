@@ -26,6 +26,18 @@ TEST(DecisionsTest, TheFirstWayIsTakenUnlessToldOtherwise) {
   EXPECT_EQ(told.Choose("order", 2), 0);
 }
 
+TEST(DecisionsTest, PicksThingsAndConfirmsBeliefs) {
+  const std::vector<int> things = {7, 8, 9};
+  Decisions plain;
+  EXPECT_EQ(plain.Pick("thing", things), 7);
+  EXPECT_TRUE(plain.Confirm("packed", true));
+  EXPECT_FALSE(plain.Confirm("in order", false));
+  Decisions told({{"thing", 1}, {"packed", 1}, {"in order", 1}});
+  EXPECT_EQ(told.Pick("thing", things), 8);
+  EXPECT_FALSE(told.Confirm("packed", true));
+  EXPECT_TRUE(told.Confirm("in order", false));
+}
+
 TEST(DecisionsTest, OneWayIsNoDecision) {
   Decisions decisions;
   EXPECT_EQ(decisions.Choose("tile", 1), 0);
