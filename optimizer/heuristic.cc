@@ -11,7 +11,7 @@
 #include "rewrite/temporaries.h"
 
 namespace quern {
-void UseMatrixInstructions(Scheduler& s, Decisions& decisions) {
+void UseMatrixInstructions(Scheduler& s, Decisions&) {
   if (TileMatrixInstructions(s)) return;
   // VDPBF16PS runs at half the speed of f32 products on Intel's cores and at twice on AMD's: see
   // docs/decisions.md. The search may still choose it.
@@ -52,7 +52,7 @@ void UseMatrixInstructions(Scheduler& s, Decisions& decisions) {
 // A row that is combined and then read again waits for its lanes to be added: each step takes
 // several cycles, and nothing else can be done. With two rows there is. Beyond the second-level
 // cache that counts for little, and two streams run slower than one.
-void PairRows(Scheduler& s, Decisions& decisions) {
+void PairRows(Scheduler& s, Decisions&) {
   constexpr int kLeastRegisters = 32;  // two rows of up to four vectors, and what exp needs
   if (s.target().vector_registers < kLeastRegisters) return;
   const RangeSets sets(s.kernel());
@@ -160,7 +160,7 @@ void UnrollTiles(Scheduler& s, Decisions& decisions) {
 
 // A reduction with lanes over outputs that reads one vector of each row jumps through memory from
 // row to row. Reading rows front to back keeps the hardware's prefetching busy instead.
-void StreamRows(Scheduler& s, Decisions& decisions) {
+void StreamRows(Scheduler& s, Decisions&) {
   constexpr int64_t kLeastRows = 64;
   const RangeSets sets(s.kernel());
   for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {

@@ -97,9 +97,12 @@ bool StayTogether(const Window& w, std::vector<std::vector<int64_t>> places,
     const UOp* axis = tile.row_axis;
     stored.push_back(axis == nullptr ? 0 : row * w.output.form.CoefficientOf(axis));
   }
+  int64_t left = w.l1_bytes / kLine;  // Rows may be far longer than the cache.
   for (size_t i = 0; i < places.size(); ++i) {
     const int64_t bytes = (i < w.operands.size() ? w.operands[i] : w.output).bytes;
     const int64_t count = (w.lanes * bytes + kLine - 1) / kLine;
+    left -= count * static_cast<int64_t>(places[i].size());
+    if (left < 0) return false;
     for (int64_t place : places[i]) {
       const int64_t first = place * bytes / kLine;
       for (int64_t line = 0; line < count; ++line) {

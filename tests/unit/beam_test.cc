@@ -132,9 +132,10 @@ TEST(BeamTest, TriesOtherRegistersThanTheHeuristics) {
   std::set<std::string> tiles;
   SearchHooks hooks;
   hooks.inject_fault = [&](Candidate& c) {
-    std::string registers;
+    std::string registers;  // The first two: what is added to the heuristic's comes behind.
+    int count = 0;
     for (const Action& a : c.actions) {
-      if (a.kind == ActionKind::kUpcast) registers += ActionToString(a);
+      if (a.kind == ActionKind::kUpcast && ++count <= 2) registers += ActionToString(a);
     }
     const bool divided = ActionsToString(c.actions).find("THREAD") != std::string::npos;
     if (divided && c.actions != heuristic) tiles.insert(registers);
