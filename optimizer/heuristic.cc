@@ -50,15 +50,16 @@ void UseMatrixInstructions(Scheduler& s, Decisions&) {
 }
 
 // A row that is combined and then read again waits for its lanes to be added: each step takes
-// several cycles, and nothing else can be done. With two rows there is. Beyond the second-level
-// cache that counts for little, and two streams run slower than one.
-void PairRows(Scheduler& s, Decisions&) {
+// several cycles, and nothing else can be done. With two rows there is; and while one is written,
+// the other is fetched. Rows that the first-level cache does not hold are better read one by one.
+void PairRows(Scheduler& s, Decisions& decisions) {
   constexpr int kLeastRegisters = 32;  // two rows of up to four vectors, and what exp needs
   if (s.target().vector_registers < kLeastRegisters) return;
   const RangeSets sets(s.kernel());
   int64_t bytes = 0;
   uint64_t rows = 0;
   uint64_t stored = 0;
+  int reductions = 0;
   for (const UOp* u : Toposort(s.kernel())) {
     if (IsBuffer(u->op)) bytes += u->buffer_size() * ByteSize(u->dtype.scalar);
     if (u->op == Op::kStore) stored |= sets.Of(u);
@@ -67,15 +68,21 @@ void PairRows(Scheduler& s, Decisions&) {
     for (const UOp* r : u->src().subspan(1)) lanes |= r->range_type() == AxisType::kUnroll;
     if (!lanes || (rows != 0 && rows != sets.Of(u))) return;
     rows = sets.Of(u);
+    ++reductions;
   }
-  if (rows == 0 || rows == stored || bytes > s.target().l2_bytes) return;
+  const bool read_again = reductions > 1 || rows != stored;
+  if (rows == 0 || !read_again) return;
   const std::vector<const UOp*> loops = sets.Members(rows);
   for (const UOp* r : loops) {
     if (IsRegisterAxis(r->range_type())) return;
+    bytes /= r->range_size();
   }
-  if (loops.back()->range_type() == AxisType::kLoop && loops.back()->range_size() % 2 == 0) {
-    Try(s, ActionKind::kUpcast, AxisNumber(s, loops.back()), 2);
-  }
+  if (bytes > s.target().l1_bytes) return;
+  const UOp* last = loops.back();
+  if (last->range_type() != AxisType::kLoop || last->range_size() % 2 != 0) return;
+  std::vector<int64_t> together = {2};
+  if (last->range_size() % 4 == 0) together.push_back(4);
+  Try(s, ActionKind::kUpcast, AxisNumber(s, last), decisions.Pick("rows-together", together));
 }
 
 // Where a row is reduced and then written, several steps of the writing in one pass of its loop;
@@ -216,7 +223,7 @@ void DivideAmongThreads(Scheduler& s, Decisions& decisions) {
   constexpr double kScannedTwice = 0.25;  // Blocks of a scan are read for their totals first.
   constexpr double kInTurns = 0.22;       // Worse than masks at the ends of chunks.
   const int64_t cores = s.target().cores;
-  if (cores < 2 || EstimateSeconds(s.kernel()) < kMinThreadedSeconds) return;
+  if (!PaysThreads(s)) return;
   // The division with the shortest longest chunk; padding is worth it if that makes it shorter.
   struct Choice {
     int axis = -1;

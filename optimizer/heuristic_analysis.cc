@@ -6,9 +6,12 @@
 namespace quern {
 namespace {
 
-// Rough speed of one core with 64-byte vectors.
+// Rough speed of one core with 64-byte vectors: for its own caches and for what is beyond.
 constexpr double kOperationsPerSecond = 2e11;
+constexpr double kCachedBytesPerSecond = 1e11;
 constexpr double kBytesPerSecond = 1e10;
+// Where two threads began to be faster than one, in a table of kernels (docs/decisions.md).
+constexpr double kLeastThreadedSeconds = 5e-6;
 
 // How well a statement vectorises along a range.
 int LaneScore(const AccessPattern& p) { return 2 * p.contiguous - 2 * p.strided - 3 * p.gathered; }
@@ -162,9 +165,13 @@ const StatementAccesses* FindStore(const std::vector<StatementAccesses>& all) {
   return nullptr;
 }
 
-double EstimateSeconds(const UOp* kernel) {
-  const WorkEstimate work = EstimateWork(kernel);
-  return work.cost / kOperationsPerSecond + work.bytes / kBytesPerSecond;
+bool PaysThreads(const Scheduler& s) {
+  if (s.target().cores < 2) return false;
+  const WorkEstimate work = EstimateWork(s.kernel());
+  const double bandwidth = work.bytes <= static_cast<double>(s.target().l2_bytes)
+                               ? kCachedBytesPerSecond
+                               : kBytesPerSecond;
+  return work.cost / kOperationsPerSecond + work.bytes / bandwidth >= kLeastThreadedSeconds;
 }
 
 uint64_t MaskedRanges(const RangeSets& sets, const UOp* kernel) {

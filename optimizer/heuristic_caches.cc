@@ -49,7 +49,7 @@ bool FitsFirstCache(const Scheduler& s, const RangeSets& sets, const StatementAc
 // LOCAL, too, if it is an axis.
 int64_t LocalAmount(Scheduler& s, int axis, int other) {
   const int64_t cores = s.target().cores;
-  if (cores < 2 || EstimateSeconds(s.kernel()) < kMinThreadedSeconds) return 0;
+  if (!PaysThreads(s)) return 0;
   for (int i = 0; i < static_cast<int>(s.axes().size()); ++i) {
     const Axis& a = s.axes()[i];
     const bool loop = !a.reduce && a.type == AxisType::kLoop;

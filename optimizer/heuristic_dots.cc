@@ -12,7 +12,7 @@ namespace {
 // Cuts a long reduction that has too few outputs to keep the cores busy.
 void SplitForThreads(Scheduler& s) {
   const int64_t cores = s.target().cores;
-  if (cores < 2 || EstimateSeconds(s.kernel()) < kMinThreadedSeconds) return;
+  if (!PaysThreads(s)) return;
   double outputs = 1;
   for (const Axis& a : s.axes()) {
     if (!a.reduce) outputs *= static_cast<double>(a.size);

@@ -119,7 +119,7 @@ int64_t TilesInCache(const Scheduler& s, int64_t bytes_of_tile) {
 void DivideGroup(Scheduler& s, Decisions&) {
   constexpr int64_t kLeastRows = 16;
   const int64_t cores = s.target().cores;
-  if (cores < 2 || EstimateSeconds(s.kernel()) < kMinThreadedSeconds) return;
+  if (!PaysThreads(s)) return;
   const Group group(s);
   for (int64_t threads = cores; threads > 1; --threads) {
     for (const UOp* r : group.shared) {

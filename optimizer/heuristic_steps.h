@@ -48,10 +48,9 @@ const StatementAccesses* FindStore(const std::vector<StatementAccesses>& all);
 /// The ranges that masks of loads depend on.
 uint64_t MaskedRanges(const RangeSets& sets, const UOp* kernel);
 
-/// A rough guess of the time that a kernel takes on one core, to decide about threads only.
-double EstimateSeconds(const UOp* kernel);
-/// A kernel that takes less than this is done before a second thread has woken up.
-inline constexpr double kMinThreadedSeconds = 20e-6;
+/// Whether there are several cores, and the kernel takes long enough, by a rough guess, that what
+/// they save is more than it costs to set them to work.
+bool PaysThreads(const Scheduler& s);
 
 /// An operand of a product whose lanes are read where they lie (optimizer/reads_in_place.h), after
 /// registers have their tile.

@@ -95,6 +95,9 @@ class LoopChains {
     if (chain_[bit] != 0) return chain_[bit];
     const uint64_t up_to = (uint64_t{2} << bit) - 1;  // Bits are numbered by axis order.
     uint64_t chain = 0;
+    if (closer_[bit] == nullptr && IsRegisterAxis(sets_.ranges()[bit]->range_type())) {
+      return chain_[bit] = uint64_t{1} << bit;  // It is no loop, and all others are around it.
+    }
     if (closer_[bit] == nullptr) {
       for (size_t b = 0; b < sets_.ranges().size(); ++b) {
         if (closer_[b] == nullptr) chain |= uint64_t{1} << b;

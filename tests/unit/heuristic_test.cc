@@ -98,9 +98,9 @@ TEST(HeuristicTest, ProductsGetATileThatFitsTheRegisters) {
   EXPECT_GT(RegisterElements(k, Avx2Target()), RegisterElements(k, SseTarget()));
 }
 
-// Two rows at once, where a row is combined and read again, all rows fit a cache, and there are
-// registers for both.
-TEST(HeuristicTest, RowsGoInPairsWhileTheyFitACache) {
+// Two rows at once, where a row is combined and read again, the first-level cache holds it, and
+// there are registers for both.
+TEST(HeuristicTest, RowsGoInPairs) {
   const auto pairs = [](const char* formula, const char* sizes, const Target& target) {
     int count = 0;
     for (const Action& a : Choose(KernelOf(formula, sizes), target)) {
@@ -113,8 +113,12 @@ TEST(HeuristicTest, RowsGoInPairsWhileTheyFitACache) {
   EXPECT_EQ(
       pairs("Y[i,j] = X[i,j]/sqrt(sum[k](X[i,k]*X[i,k]))", "i=16,j=512,k=512", Avx512Target()), 1);
   EXPECT_EQ(pairs(kSoftmax, "i=17,j=512,l=512,m=512", Avx512Target()), 0);
-  EXPECT_EQ(pairs(kSoftmax, "i=1024,j=512,l=512,m=512", Avx512Target()), 0);
+  EXPECT_EQ(pairs(kSoftmax, "i=16384,j=512,l=512,m=512", Avx512Target()), 1);
+  EXPECT_EQ(pairs(kSoftmax, "i=16,j=16384,l=16384,m=16384", Avx512Target()), 0);
   EXPECT_EQ(pairs(kSoftmax, small, Avx2Target()), 0);
+  const char* first_largest =
+      "m[i] = max[j](X[i,j]); a[i] = min[j](where(X[i,j] == m[i], i32(j), 2147483647))";
+  EXPECT_EQ(pairs(first_largest, "i=16,j=512", Avx512Target()), 1);
   EXPECT_EQ(pairs(kRowSum, "i=16,j=512", Avx512Target()), 0);
   EXPECT_EQ(pairs(kColumnSum, "i=16,j=512", Avx512Target()), 0);
 }
@@ -372,6 +376,20 @@ TEST(HeuristicTest, ThreadsFollowTheCores) {
   EXPECT_EQ(LargestAxis(k, Avx512Target(1), AxisType::kThread), 0);
   // Nor does a kernel that is done before a second thread has woken up.
   EXPECT_EQ(LargestAxis(MatmulKernel(8, 8, 8), Avx512Target(), AxisType::kThread), 0);
+}
+
+// A few microseconds are too little to share; twice as much is not. What is read from caches takes
+// a tenth of the time that memory would.
+TEST(HeuristicTest, ThreadsShareWhatTakesLongEnough) {
+  const auto threads = [](const FormulaKernel& k) {
+    return LargestAxis(k, Avx512Target(2), AxisType::kThread);
+  };
+  EXPECT_EQ(threads(MatmulKernel(48, 48, 48)), 0);
+  EXPECT_EQ(threads(MatmulKernel(64, 64, 64)), 2);
+  EXPECT_EQ(threads(KernelOf(kSoftmax, "i=16,j=1024,l=1024,m=1024")), 0);
+  EXPECT_EQ(threads(KernelOf(kSoftmax, "i=32,j=1024,l=1024,m=1024")), 2);
+  EXPECT_EQ(threads(KernelOf("Y[i] = A[i]*B[i]+C[i]", "i=16384")), 0);
+  EXPECT_EQ(threads(KernelOf("Y[i] = A[i]*B[i]+C[i]", "i=131072")), 2);
 }
 
 // A sum over everything has one output: blocks of it are what threads can share.

@@ -37,9 +37,14 @@ std::vector<int64_t> Distances(const char* formula, const char* sizes) {
 using List = std::vector<int64_t>;
 
 TEST(PrefetchRowsTest, TheSecondLoopOverARowFetchesTheNextRow) {
-  EXPECT_EQ(Distances(kSoftmax, "i=4096,j=1024,k=1024"), List{1024});
-  EXPECT_EQ(Distances("Y[i,j] = X[i,j]/sqrt(sum[k](X[i,k]*X[i,k]))", "i=4096,j=512,k=512"),
+  EXPECT_EQ(Distances(kSoftmax, "i=4095,j=1024,k=1024"), List{1024});
+  EXPECT_EQ(Distances("Y[i,j] = X[i,j]/sqrt(sum[k](X[i,k]*X[i,k]))", "i=4095,j=512,k=512"),
             List{512});
+}
+
+// Rows that go in pairs fetch those of the next pair.
+TEST(PrefetchRowsTest, PairsOfRowsFetchTheNextTwo) {
+  EXPECT_EQ(Distances(kSoftmax, "i=4096,j=1024,k=1024"), (List{2048, 2048}));
 }
 
 TEST(PrefetchRowsTest, WhatIsReadOnceIsNotFetched) {
@@ -52,7 +57,7 @@ TEST(PrefetchRowsTest, WhatStaysInACacheIsNotFetched) {
 }
 
 TEST(PrefetchRowsTest, ShortAndLongRowsAreNotFetched) {
-  EXPECT_EQ(Distances(kSoftmax, "i=16384,j=128,k=128"), List{});
+  EXPECT_EQ(Distances(kSoftmax, "i=16383,j=128,k=128"), List{});
   EXPECT_EQ(Distances(kSoftmax, "i=256,j=16384,k=16384"), List{});
 }
 
