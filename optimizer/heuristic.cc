@@ -220,8 +220,8 @@ bool WritesInTurns(const StatementAccesses* store, const UOp* range, int64_t chu
 }  // namespace
 
 void DivideAmongThreads(Scheduler& s, Decisions& decisions) {
-  constexpr double kScannedTwice = 0.25;  // Blocks of a scan are read for their totals first.
-  constexpr double kInTurns = 0.22;       // Worse than masks at the ends of chunks.
+  constexpr double kScannedTwice = 0.3;  // Blocks of a scan are read for their totals first.
+  constexpr double kInTurns = 0.28;      // Worse than masks at the ends of chunks.
   const int64_t cores = s.target().cores;
   if (!PaysThreads(s)) return;
   // The division with the shortest longest chunk; padding is worth it if that makes it shorter.
@@ -246,7 +246,7 @@ void DivideAmongThreads(Scheduler& s, Decisions& decisions) {
     for (int64_t threads = cores; threads > 1; --threads) {
       const int64_t chunk = (a.size + threads - 1) / threads;
       const bool divides = a.size % threads == 0;
-      if (!divides && a.size < 4 * threads) continue;
+      if (!CanDivide(a.size, threads)) continue;
       const double share = static_cast<double>(chunk) / static_cast<double>(a.size);
       double margin = divides ? 0 : 1e-3;  // Padding brings masks with it.
       if (IsScanned(s.kernel(), a.range)) margin += kScannedTwice;

@@ -174,6 +174,11 @@ bool PaysThreads(const Scheduler& s) {
   return work.cost / kOperationsPerSecond + work.bytes / bandwidth >= kLeastThreadedSeconds;
 }
 
+bool CanDivide(int64_t size, int64_t threads) {
+  constexpr int64_t kLeastChunk = 3;  // Of shorter ones, what is padded is too much.
+  return size % threads == 0 || size >= kLeastChunk * threads;
+}
+
 uint64_t MaskedRanges(const RangeSets& sets, const UOp* kernel) {
   uint64_t masked = 0;
   for (const UOp* u : Toposort(kernel)) {

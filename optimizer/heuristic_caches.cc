@@ -53,7 +53,7 @@ int64_t LocalAmount(Scheduler& s, int axis, int other) {
   for (int i = 0; i < static_cast<int>(s.axes().size()); ++i) {
     const Axis& a = s.axes()[i];
     const bool loop = !a.reduce && a.type == AxisType::kLoop;
-    const bool divides = a.size % cores == 0 || a.size >= 4 * cores;  // See DivideAmongThreads.
+    const bool divides = a.size % cores == 0 || a.size >= 4 * cores;  // with little to pad
     if (loop && i != axis && i != other && divides) return 0;
   }
   const int64_t size = s.axes()[axis].size;

@@ -51,6 +51,8 @@ uint64_t MaskedRanges(const RangeSets& sets, const UOp* kernel);
 /// Whether there are several cores, and the kernel takes long enough, by a rough guess, that what
 /// they save is more than it costs to set them to work.
 bool PaysThreads(const Scheduler& s);
+/// Whether threads can divide a loop of this size, padded where it must be.
+bool CanDivide(int64_t size, int64_t threads);
 
 /// An operand of a product whose lanes are read where they lie (optimizer/reads_in_place.h), after
 /// registers have their tile.

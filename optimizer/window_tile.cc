@@ -13,8 +13,10 @@ namespace {
 
 constexpr int64_t kLine = 64;
 // Cycles for a line that comes from the second-level cache, loads and sums beside it: alone, in a
-// row of four or eight, from one of the rows of a tile that are pages apart.
+// row of four or eight, from one of the rows of a tile that are pages apart, from such a row of
+// two.
 constexpr double kLineCycles = 2.7, kLineOfFour = 2.2, kLineOfEight = 1.8, kLineApart = 3.05;
+constexpr double kTwoLinesApart = 2.45;
 constexpr int64_t kApart = 4096;     // bytes
 constexpr double kPerCycle = 2;      // loads, and multiply-adds
 constexpr double kPaddedRows = 1.1;  // for the masks
@@ -38,6 +40,8 @@ struct Window {
   int64_t vector = 1;
   int64_t l1_bytes = 0;
   int64_t registers = 0;
+  int64_t cores = 1;
+  bool near = false;  // about what the second-level cache holds
 };
 
 // False if the reduction is no window of rows of lanes.
@@ -47,6 +51,12 @@ bool Describe(const Scheduler& s, const RangeSets& sets, const StatementAccesses
   w.lanes = lane->range_size();
   w.l1_bytes = s.target().l1_bytes;
   w.registers = s.target().vector_registers;
+  w.cores = s.target().cores;
+  int64_t bytes = 0;
+  for (const UOp* u : Toposort(s.kernel())) {
+    if (IsBuffer(u->op)) bytes += u->buffer_size() * ByteSize(u->dtype.scalar);
+  }
+  w.near = bytes <= 2 * s.target().l2_bytes;
   if (w.lanes < w.vector || reduce.loads.empty()) return false;
   for (const UOp* r : reduce.node->src().subspan(1)) {
     if (r->range_type() != AxisType::kReduce) return false;
@@ -121,13 +131,23 @@ int64_t NewPlaces(const std::vector<int64_t>& places, int64_t step) {
   });
 }
 
+// Whether threads may divide other loops than those along and of the tile's rows. If they divide
+// the lanes, each fetches, ahead of its loop's end, what the other writes: the more, the longer a
+// piece.
+bool DividesElsewhere(const Window& w, const OutputTile& tile) {
+  return w.cores == 1 || std::any_of(w.outputs.begin(), w.outputs.end(), [&](const UOp* r) {
+           return r != tile.row_axis && CanDivide(r->range_size(), w.cores);
+         });
+}
+
 double LineCycles(const Window& w, const OutputTile& tile) {
   const int64_t lines = tile.lanes * w.output.bytes / kLine;
   if (lines >= 8) return kLineOfEight;
   if (lines >= 4) return kLineOfFour;
   if (tile.row_axis == nullptr) return kLineCycles;
   const int64_t step = std::abs(w.output.form.CoefficientOf(tile.row_axis)) * w.output.bytes;
-  return step >= kApart ? kLineApart : kLineCycles;
+  if (step < kApart) return kLineCycles;
+  return lines >= 2 && w.near && DividesElsewhere(w, tile) ? kTwoLinesApart : kLineApart;
 }
 
 // For one vector of outputs.

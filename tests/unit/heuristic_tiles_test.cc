@@ -93,6 +93,24 @@ TEST(HeuristicTilesTest, ThreadsDivideAnOuterLoopOfWhatIsNoProduct) {
   EXPECT_THAT(Schedule(Depthwise(112, 64), Zen5(2)), HasSubstr("THREAD(0,2)"));
 }
 
+// Also if the rows must be padded for it, but not for two threads of two rows and one.
+TEST(HeuristicTilesTest, ThreadsDivideAFewRowsThatArePadded) {
+  EXPECT_THAT(Schedule(Depthwise(7, 1024), Zen5(2)), HasSubstr("PADTO(0,2) THREAD(0,2)"));
+  EXPECT_THAT(Schedule(Depthwise(3, 4096), Zen5(2)), Not(HasSubstr("PADTO(0,2)")));
+}
+
+// Pixels that lie pages apart bring two lines each at once, from caches that hold them; but not
+// where threads have to divide the channels (seven rows for four), and would fetch each other's
+// lines.
+TEST(HeuristicTilesTest, PixelsThatLieApartBringTwoLines) {
+  EXPECT_THAT(RegistersOf(Schedule(Depthwise(7, 1024), Zen5(1))),
+              ElementsAre("UPCAST(2,32)", "UPCAST(1,7)"));
+  EXPECT_THAT(RegistersOf(Schedule(Depthwise(7, 1024), Zen5(2))),
+              ElementsAre("UPCAST(2,32)", "UPCAST(1,7)"));
+  EXPECT_THAT(RegistersOf(Schedule(Depthwise(7, 1024), Zen5(4))).front(), "UPCAST(2,16)");
+  EXPECT_THAT(RegistersOf(Schedule(Depthwise(28, 1024), Zen5(1))).front(), "UPCAST(2,16)");
+}
+
 FormulaKernel FewOutputs(int64_t outputs) {
   return KernelOf("Y[h,w,o] = sum[c,p,q](X[h+p,w+q,c]*W[p,q,c,o])",
                   Concat("h=32,w=32,o=", outputs, ",c=64,p=2,q=2"));
