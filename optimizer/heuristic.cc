@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "codegen/stream_stores.h"
 #include "optimizer/best_first.h"
 #include "optimizer/heuristic_steps.h"
 #include "rewrite/linear.h"
@@ -49,17 +50,26 @@ void UseMatrixInstructions(Scheduler& s, Decisions&) {
   }
 }
 
+// Whether a reduction adds what it loads, as it is, from far more than caches hold.
+bool AddsFromMemory(const Scheduler& s, const UOp* reduce) {
+  const UOp* load = reduce->src(0);
+  if (reduce->reduce_op() != Op::kAdd || load->op != Op::kLoad) return false;
+  const UOp* buffer = load->src(0)->src(0);
+  return buffer->buffer_size() * ByteSize(buffer->dtype.scalar) >= StreamBytes(s.target());
+}
+
 // A row that is combined and then read again waits for its lanes to be added: each step takes
 // several cycles, and nothing else can be done. With two rows there is; and while one is written,
 // the other is fetched. Rows that the first-level cache does not hold are better read one by one.
-void PairRows(Scheduler& s, Decisions& decisions) {
+// What is only added comes faster from memory in eight streams.
+void TakeSeveralRows(Scheduler& s, Decisions& decisions) {
   constexpr int kLeastRegisters = 32;  // two rows of up to four vectors, and what exp needs
   if (s.target().vector_registers < kLeastRegisters) return;
   const RangeSets sets(s.kernel());
   int64_t bytes = 0;
   uint64_t rows = 0;
   uint64_t stored = 0;
-  int reductions = 0;
+  std::vector<const UOp*> reductions;
   for (const UOp* u : Toposort(s.kernel())) {
     if (IsBuffer(u->op)) bytes += u->buffer_size() * ByteSize(u->dtype.scalar);
     if (u->op == Op::kStore) stored |= sets.Of(u);
@@ -68,20 +78,23 @@ void PairRows(Scheduler& s, Decisions& decisions) {
     for (const UOp* r : u->src().subspan(1)) lanes |= r->range_type() == AxisType::kUnroll;
     if (!lanes || (rows != 0 && rows != sets.Of(u))) return;
     rows = sets.Of(u);
-    ++reductions;
+    reductions.push_back(u);
   }
-  const bool read_again = reductions > 1 || rows != stored;
-  if (rows == 0 || !read_again) return;
+  if (rows == 0) return;
   const std::vector<const UOp*> loops = sets.Members(rows);
   for (const UOp* r : loops) {
     if (IsRegisterAxis(r->range_type())) return;
     bytes /= r->range_size();
   }
-  if (bytes > s.target().l1_bytes) return;
+  std::vector<int64_t> together;
+  if (reductions.size() > 1 || rows != stored) {
+    if (bytes <= s.target().l1_bytes) together = {2, 4};
+  } else if (AddsFromMemory(s, reductions[0])) {
+    together = {8, 4};
+  }
   const UOp* last = loops.back();
-  if (last->range_type() != AxisType::kLoop || last->range_size() % 2 != 0) return;
-  std::vector<int64_t> together = {2};
-  if (last->range_size() % 4 == 0) together.push_back(4);
+  std::erase_if(together, [&](int64_t n) { return last->range_size() % n != 0; });
+  if (last->range_type() != AxisType::kLoop || together.empty()) return;
   Try(s, ActionKind::kUpcast, AxisNumber(s, last), decisions.Pick("rows-together", together));
 }
 
@@ -285,7 +298,8 @@ constexpr std::array<HeuristicStep, 13> kSteps = {{
     {"register-tile", "lanes and rows of outputs in registers", TileRegisters},
     {"dot-tile", "several outputs for a reduction with lanes along the reduced axis",
      TileDotProducts},
-    {"row-pairs", "two rows at once where each is combined and read again", PairRows},
+    {"several-rows", "rows at once where each is combined and read again, or added from memory",
+     TakeSeveralRows},
     {"store-steps", "several steps of writing a row in one pass, if told to", TakeStoresTogether},
     {"small-reductions", "unroll short reduced axes", UnrollSmallReductions},
     {"unroll-tile", "a few steps of a register tile in one pass", UnrollTiles},

@@ -80,8 +80,9 @@ void GroupReductions(Scheduler& s, Decisions& decisions);
 void TileRegisters(Scheduler& s, Decisions& decisions);
 /// Several outputs for a reduction with lanes along the reduced axis.
 void TileDotProducts(Scheduler& s, Decisions& decisions);
-/// Two rows at once where each is combined and then read again.
-void PairRows(Scheduler& s, Decisions& decisions);
+/// Rows at once: two where each is combined and then read again, eight where they are only added,
+/// and come from memory.
+void TakeSeveralRows(Scheduler& s, Decisions& decisions);
 /// Several steps of writing a row that was reduced before; none unless `decisions` say so.
 void TakeStoresTogether(Scheduler& s, Decisions& decisions);
 /// Short reduced axes, such as the window of a convolution, as copies.

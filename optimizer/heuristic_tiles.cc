@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "codegen/stream_stores.h"
 #include "optimizer/heuristic_steps.h"
 #include "optimizer/product_tile.h"
 #include "optimizer/window_tile.h"
@@ -224,6 +225,22 @@ OutputTile WithRows(const Scheduler& s, int64_t lanes, int64_t vector, const UOp
   return {lanes, row_axis, rows};
 }
 
+// Rows of scans, whose prefixes and carries wait for each other: four at once. But one alone, in
+// vectors of two registers, if what it writes comes into caches that do not hold all of it: four
+// would take turns there.
+OutputTile ScanTile(const Scheduler& s, const StatementAccesses& store, int64_t size,
+                    int64_t vector, const UOp* rows) {
+  constexpr int64_t kMostRows = 4;
+  const UOp* output = store.node->src(0)->src(0);
+  const int64_t bytes = output->buffer_size() * ByteSize(output->dtype.scalar);
+  const bool passes = bytes > s.target().l2_bytes && bytes < StreamBytes(s.target());
+  if (passes && size % (2 * vector) == 0) return {2 * vector, nullptr, 1};
+  const int64_t most = std::min<int64_t>(kMostRows, s.target().vector_registers / 4);
+  const int64_t together = TileRows(most, rows->range_size());
+  return {std::min(size, vector), rows,
+          together == 0 ? PaddedRows(most, rows->range_size()) : together};
+}
+
 // Tiles for lanes along `lane`: what is believed to be best, then others for a search to measure.
 // `row_axis` may be nullptr.
 std::vector<OutputTile> OutputTiles(const Scheduler& s, const RangeSets& sets,
@@ -239,7 +256,11 @@ std::vector<OutputTile> OutputTiles(const Scheduler& s, const RangeSets& sets,
   const int64_t lanes =
       row_axis != nullptr && !shared ? std::min(size, vector) : LaneAmount(size, vector, shared);
   std::vector<OutputTile> tiles = {{lanes, nullptr, 1}};
-  if (row_axis != nullptr) tiles[0] = WithRows(s, lanes, vector, row_axis, shared);
+  if (row_axis != nullptr && IsScanned(s.kernel(), lane)) {
+    tiles[0] = ScanTile(s, statement, size, vector, row_axis);
+  } else if (row_axis != nullptr) {
+    tiles[0] = WithRows(s, lanes, vector, row_axis, shared);
+  }
   const auto add = [&](const OutputTile& tile) {
     constexpr size_t kMost = 24;
     const bool known = std::find(tiles.begin(), tiles.end(), tile) != tiles.end();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rewrite/concat.h"
 #include "rewrite/kernel_flags.h"
 #include "rewrite/linear.h"
 #include "rewrite/pseudo_code.h"
@@ -121,6 +122,23 @@ TEST(HeuristicTest, RowsGoInPairs) {
   EXPECT_EQ(pairs(first_largest, "i=16,j=512", Avx512Target()), 1);
   EXPECT_EQ(pairs(kRowSum, "i=16,j=512", Avx512Target()), 0);
   EXPECT_EQ(pairs(kColumnSum, "i=16,j=512", Avx512Target()), 0);
+}
+
+// What is only added comes faster from memory in eight streams; from caches, and where the loads
+// are no operands of the additions, it does not.
+TEST(HeuristicTest, SumsOfRowsFarAwayAreReadInStreams) {
+  const auto rows = [](const char* formula, const char* sizes) {
+    for (const Action& a : Choose(KernelOf(formula, sizes), Avx512Target())) {
+      if (a.kind == ActionKind::kUpcast && a.axis == 0) return a.amount;
+    }
+    return int64_t{1};
+  };
+  EXPECT_EQ(rows(kRowSum, "i=16384,j=4096"), 8);
+  EXPECT_EQ(rows(kRowSum, "i=16380,j=4096"), 4);
+  EXPECT_EQ(rows(kRowSum, "i=16383,j=4096"), 1);
+  EXPECT_EQ(rows(kRowSum, "i=1024,j=4096"), 1);
+  EXPECT_EQ(rows("s[i] = sum[j](X[i,j]*X[i,j])", "i=16384,j=4096"), 1);
+  EXPECT_EQ(rows("s[i] = max[j](X[i,j])", "i=16384,j=4096"), 1);
 }
 
 // Of the axes of register tiles, what the longest one was cut from tells which axis has the lanes.
@@ -309,11 +327,17 @@ TEST(HeuristicTest, TransposedTilesComeInBlocks) {
             "UPCAST(1,16) UPCAST(0,16) LOCAL(1,32) SWAP(0,1) THREAD(1,2)");
 }
 
+// Four beside each other, but not where the output passes through caches that do not hold it.
 TEST(HeuristicTest, ScansOfSeveralRowsRunSideBySide) {
-  FormulaKernel rows = KernelOf("Y[r,i] = sum[j](where(j <= i, X[r,j], 0))", "r=64,i=1024,j=1024");
-  rows.sink = RecognizeScans(*rows.graph, rows.sink);
-  EXPECT_THAT(Choose(rows, Avx512Target(1)),
-              ElementsAre(Action{ActionKind::kUpcast, 1, 16}, Action{ActionKind::kUpcast, 0, 8}));
+  const auto of = [](int64_t rows) {
+    FormulaKernel k =
+        KernelOf("Y[r,i] = sum[j](where(j <= i, X[r,j], 0))", Concat("r=", rows, ",i=1024,j=1024"));
+    k.sink = RecognizeScans(*k.graph, k.sink);
+    return ActionsToString(Choose(k, Avx512Target(1)));
+  };
+  EXPECT_EQ(of(64), "UPCAST(1,16) UPCAST(0,4)");
+  EXPECT_EQ(of(4096), "UPCAST(1,32)");
+  EXPECT_EQ(of(16384), "UPCAST(1,16) UPCAST(0,4)");
   FormulaKernel one = KernelOf("Y[i] = sum[j](where(j <= i, X[j], 0))", "i=1024,j=1024");
   one.sink = RecognizeScans(*one.graph, one.sink);
   EXPECT_THAT(Choose(one, Avx512Target(1)), ElementsAre(Action{ActionKind::kUpcast, 0, 64}));
