@@ -11,7 +11,7 @@ constexpr double kOperationsPerSecond = 2e11;
 constexpr double kCachedBytesPerSecond = 1e11;
 constexpr double kBytesPerSecond = 1e10;
 // Where two threads began to be faster than one, in a table of kernels (docs/decisions.md).
-constexpr double kLeastThreadedSeconds = 5e-6;
+constexpr double kLeastThreadedSeconds = 6e-6;
 
 // How well a statement vectorises along a range.
 int LaneScore(const AccessPattern& p) { return 2 * p.contiguous - 2 * p.strided - 3 * p.gathered; }

@@ -6,7 +6,8 @@
 namespace quern {
 
 /// What a kernel AST computes when every value is computed as seldom as its place in the loop nest
-/// allows: once per iteration of the loops around the innermost loop that it depends on.
+/// allows: once per iteration of the loops around the innermost loop that it depends on. Register
+/// axes are no loops: they repeat only what depends on them.
 struct WorkEstimate {
   double flops = 0;  ///< arithmetic operations on values (a fused multiply-add is two)
   double cost = 0;   ///< all operations, loads and stores, weighted by how long they take
