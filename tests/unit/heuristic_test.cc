@@ -409,7 +409,7 @@ TEST(HeuristicTest, ThreadsShareWhatTakesLongEnough) {
     return LargestAxis(k, Avx512Target(2), AxisType::kThread);
   };
   EXPECT_EQ(threads(MatmulKernel(64, 64, 64)), 0);
-  EXPECT_EQ(threads(MatmulKernel(72, 72, 72)), 2);
+  EXPECT_EQ(threads(MatmulKernel(96, 96, 96)), 2);
   EXPECT_EQ(threads(KernelOf(kSoftmax, "i=16,j=1024,l=1024,m=1024")), 0);
   EXPECT_EQ(threads(KernelOf(kSoftmax, "i=32,j=1024,l=1024,m=1024")), 2);
   EXPECT_EQ(threads(KernelOf("Y[i] = A[i]*B[i]+C[i]", "i=16384")), 0);
