@@ -3,9 +3,9 @@
 //
 //   bench_figures [--fast]     --fast leaves the searches out
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -177,7 +177,10 @@ void Searches(const Target& target) {
 
 int main(int argc, char** argv) {
   quern::KeepFreedMemory();
-  const bool fast = argc > 1 && std::strcmp(argv[1], "--fast") == 0;
+  bool fast = false;
+  CLI::App app{"What the project promises about itself, beside what this machine shows"};
+  app.add_flag("--fast", fast, "No searches");
+  CLI11_PARSE(app, argc, argv);
   const quern::Target target = quern::DetectCpu();
   std::printf("%s, %d threads, LLVM %s\n\n", target.name.c_str(), target.cores,
               quern::LlvmVersion().c_str());

@@ -83,7 +83,7 @@ void TakeSeveralRows(Scheduler& s, Decisions& decisions) {
   if (rows == 0) return;
   const std::vector<const UOp*> loops = sets.Members(rows);
   for (const UOp* r : loops) {
-    if (IsRegisterAxis(r->range_type())) return;
+    if (IsRegisterAxis(r->range_type()) || r->range_size() == 0) return;
     bytes /= r->range_size();
   }
   std::vector<int64_t> together;

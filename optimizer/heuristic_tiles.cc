@@ -256,7 +256,8 @@ std::vector<OutputTile> OutputTiles(const Scheduler& s, const RangeSets& sets,
   const int64_t lanes =
       row_axis != nullptr && !shared ? std::min(size, vector) : LaneAmount(size, vector, shared);
   std::vector<OutputTile> tiles = {{lanes, nullptr, 1}};
-  if (row_axis != nullptr && IsScanned(s.kernel(), lane)) {
+  const bool stores = statement.node->op == Op::kStore;
+  if (row_axis != nullptr && stores && IsScanned(s.kernel(), lane)) {
     tiles[0] = ScanTile(s, statement, size, vector, row_axis);
   } else if (row_axis != nullptr) {
     tiles[0] = WithRows(s, lanes, vector, row_axis, shared);

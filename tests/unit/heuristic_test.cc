@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr const char* kMatmul = "C[i,j] = sum[k](A[i,k]*B[k,j])";
@@ -121,6 +122,7 @@ TEST(HeuristicTest, RowsGoInPairs) {
       "m[i] = max[j](X[i,j]); a[i] = min[j](where(X[i,j] == m[i], i32(j), 2147483647))";
   EXPECT_EQ(pairs(first_largest, "i=16,j=512", Avx512Target()), 1);
   EXPECT_EQ(pairs(kRowSum, "i=16,j=512", Avx512Target()), 0);
+  EXPECT_EQ(pairs(kSoftmax, "i=0,j=512,l=512,m=512", Avx512Target()), 0);
   EXPECT_EQ(pairs(kColumnSum, "i=16,j=512", Avx512Target()), 0);
 }
 
@@ -338,6 +340,11 @@ TEST(HeuristicTest, ScansOfSeveralRowsRunSideBySide) {
   EXPECT_EQ(of(64), "UPCAST(1,16) UPCAST(0,4)");
   EXPECT_EQ(of(4096), "UPCAST(1,32)");
   EXPECT_EQ(of(16384), "UPCAST(1,16) UPCAST(0,4)");
+  // A sum at each place of a scan is a statement of its own, with the same lanes.
+  FormulaKernel sums = KernelOf("Y[r,i] = sum[j](where(j <= i, sum[k](X[r,k,j]*W[k]), 0))",
+                                "r=64,i=1024,j=1024,k=16");
+  sums.sink = RecognizeScans(*sums.graph, sums.sink);
+  EXPECT_THAT(ActionsToString(Choose(sums, Avx512Target(1))), HasSubstr("UPCAST(1,"));
   FormulaKernel one = KernelOf("Y[i] = sum[j](where(j <= i, X[j], 0))", "i=1024,j=1024");
   one.sink = RecognizeScans(*one.graph, one.sink);
   EXPECT_THAT(Choose(one, Avx512Target(1)), ElementsAre(Action{ActionKind::kUpcast, 0, 64}));
