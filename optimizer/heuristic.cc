@@ -50,6 +50,8 @@ void UseMatrixInstructions(Scheduler& s, Decisions&) {
   }
 }
 
+namespace {
+
 // Whether a reduction adds what it loads, as it is, from far more than caches hold.
 bool AddsFromMemory(const Scheduler& s, const UOp* reduce) {
   const UOp* load = reduce->src(0);
@@ -57,6 +59,8 @@ bool AddsFromMemory(const Scheduler& s, const UOp* reduce) {
   const UOp* buffer = load->src(0)->src(0);
   return buffer->buffer_size() * ByteSize(buffer->dtype.scalar) >= StreamBytes(s.target());
 }
+
+}  // namespace
 
 // A row that is combined and then read again waits for its lanes to be added: each step takes
 // several cycles, and nothing else can be done. With two rows there is; and while one is written,
@@ -66,12 +70,10 @@ void TakeSeveralRows(Scheduler& s, Decisions& decisions) {
   constexpr int kLeastRegisters = 32;  // two rows of up to four vectors, and what exp needs
   if (s.target().vector_registers < kLeastRegisters) return;
   const RangeSets sets(s.kernel());
-  int64_t bytes = 0;
   uint64_t rows = 0;
   uint64_t stored = 0;
   std::vector<const UOp*> reductions;
   for (const UOp* u : Toposort(s.kernel())) {
-    if (IsBuffer(u->op)) bytes += u->buffer_size() * ByteSize(u->dtype.scalar);
     if (u->op == Op::kStore) stored |= sets.Of(u);
     if (u->op != Op::kReduce) continue;
     bool lanes = false;
@@ -81,6 +83,7 @@ void TakeSeveralRows(Scheduler& s, Decisions& decisions) {
     reductions.push_back(u);
   }
   if (rows == 0) return;
+  int64_t bytes = BufferBytes(s.kernel());  // of a row
   const std::vector<const UOp*> loops = sets.Members(rows);
   for (const UOp* r : loops) {
     if (IsRegisterAxis(r->range_type()) || r->range_size() == 0) return;

@@ -165,6 +165,14 @@ const StatementAccesses* FindStore(const std::vector<StatementAccesses>& all) {
   return nullptr;
 }
 
+int64_t BufferBytes(const UOp* kernel) {
+  int64_t bytes = 0;
+  for (const UOp* u : Toposort(kernel)) {
+    if (IsBuffer(u->op)) bytes += u->buffer_size() * ByteSize(u->dtype.scalar);
+  }
+  return bytes;
+}
+
 bool PaysThreads(const Scheduler& s) {
   if (s.target().cores < 2) return false;
   const WorkEstimate work = EstimateWork(s.kernel());

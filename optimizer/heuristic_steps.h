@@ -48,6 +48,8 @@ const StatementAccesses* FindStore(const std::vector<StatementAccesses>& all);
 /// The ranges that masks of loads depend on.
 uint64_t MaskedRanges(const RangeSets& sets, const UOp* kernel);
 
+/// Of all buffers of a kernel.
+int64_t BufferBytes(const UOp* kernel);
 /// Whether there are several cores, and the kernel takes long enough, by a rough guess, that what
 /// they save is more than it costs to set them to work.
 bool PaysThreads(const Scheduler& s);

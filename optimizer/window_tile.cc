@@ -52,12 +52,8 @@ bool Describe(const Scheduler& s, const RangeSets& sets, const StatementAccesses
   w.l1_bytes = s.target().l1_bytes;
   w.registers = s.target().vector_registers;
   w.cores = s.target().cores;
-  int64_t bytes = 0;
-  for (const UOp* u : Toposort(s.kernel())) {
-    if (IsBuffer(u->op)) bytes += u->buffer_size() * ByteSize(u->dtype.scalar);
-  }
-  w.near = bytes <= 2 * s.target().l2_bytes;
   if (w.lanes < w.vector || reduce.loads.empty()) return false;
+  w.near = BufferBytes(s.kernel()) <= 2 * s.target().l2_bytes;
   for (const UOp* r : reduce.node->src().subspan(1)) {
     if (r->range_type() != AxisType::kReduce) return false;
     w.reduced.push_back(r);

@@ -100,49 +100,6 @@ TEST(HeuristicTest, ProductsGetATileThatFitsTheRegisters) {
   EXPECT_GT(RegisterElements(k, Avx2Target()), RegisterElements(k, SseTarget()));
 }
 
-// Two rows at once, where a row is combined and read again, the first-level cache holds it, and
-// there are registers for both.
-TEST(HeuristicTest, RowsGoInPairs) {
-  const auto pairs = [](const char* formula, const char* sizes, const Target& target) {
-    int count = 0;
-    for (const Action& a : Choose(KernelOf(formula, sizes), target)) {
-      count += a.kind == ActionKind::kUpcast && a.axis == 0 && a.amount == 2 ? 1 : 0;
-    }
-    return count;
-  };
-  const char* small = "i=16,j=512,l=512,m=512";
-  EXPECT_EQ(pairs(kSoftmax, small, Avx512Target()), 1);
-  EXPECT_EQ(
-      pairs("Y[i,j] = X[i,j]/sqrt(sum[k](X[i,k]*X[i,k]))", "i=16,j=512,k=512", Avx512Target()), 1);
-  EXPECT_EQ(pairs(kSoftmax, "i=17,j=512,l=512,m=512", Avx512Target()), 0);
-  EXPECT_EQ(pairs(kSoftmax, "i=16384,j=512,l=512,m=512", Avx512Target()), 1);
-  EXPECT_EQ(pairs(kSoftmax, "i=16,j=16384,l=16384,m=16384", Avx512Target()), 0);
-  EXPECT_EQ(pairs(kSoftmax, small, Avx2Target()), 0);
-  const char* first_largest =
-      "m[i] = max[j](X[i,j]); a[i] = min[j](where(X[i,j] == m[i], i32(j), 2147483647))";
-  EXPECT_EQ(pairs(first_largest, "i=16,j=512", Avx512Target()), 1);
-  EXPECT_EQ(pairs(kRowSum, "i=16,j=512", Avx512Target()), 0);
-  EXPECT_EQ(pairs(kSoftmax, "i=0,j=512,l=512,m=512", Avx512Target()), 0);
-  EXPECT_EQ(pairs(kColumnSum, "i=16,j=512", Avx512Target()), 0);
-}
-
-// What is only added comes faster from memory in eight streams; from caches, and where the loads
-// are no operands of the additions, it does not.
-TEST(HeuristicTest, SumsOfRowsFarAwayAreReadInStreams) {
-  const auto rows = [](const char* formula, const char* sizes) {
-    for (const Action& a : Choose(KernelOf(formula, sizes), Avx512Target())) {
-      if (a.kind == ActionKind::kUpcast && a.axis == 0) return a.amount;
-    }
-    return int64_t{1};
-  };
-  EXPECT_EQ(rows(kRowSum, "i=16384,j=4096"), 8);
-  EXPECT_EQ(rows(kRowSum, "i=16380,j=4096"), 4);
-  EXPECT_EQ(rows(kRowSum, "i=16383,j=4096"), 1);
-  EXPECT_EQ(rows(kRowSum, "i=1024,j=4096"), 1);
-  EXPECT_EQ(rows("s[i] = sum[j](X[i,j]*X[i,j])", "i=16384,j=4096"), 1);
-  EXPECT_EQ(rows("s[i] = max[j](X[i,j])", "i=16384,j=4096"), 1);
-}
-
 // Of the axes of register tiles, what the longest one was cut from tells which axis has the lanes.
 std::vector<std::string> TileOf(const FormulaKernel& k, const Target& target) {
   Scheduler scheduler(*k.graph, k.sink, target);

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "optimizer/heuristic.h"
@@ -18,6 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 Target Zen5(int cores = 1) {
@@ -109,6 +111,48 @@ TEST(HeuristicTilesTest, PixelsThatLieApartBringTwoLines) {
               ElementsAre("UPCAST(2,32)", "UPCAST(1,7)"));
   EXPECT_THAT(RegistersOf(Schedule(Depthwise(7, 1024), Zen5(4))).front(), "UPCAST(2,16)");
   EXPECT_THAT(RegistersOf(Schedule(Depthwise(28, 1024), Zen5(1))).front(), "UPCAST(2,16)");
+}
+
+// Two rows at once, where a row is combined and read again, the first-level cache holds it, and
+// there are registers for both.
+TEST(HeuristicTilesTest, RowsGoInPairs) {
+  constexpr const char* kSoftmax =
+      "Y[i,j] = exp(X[i,j]-max[l](X[i,l]))/sum[m](exp(X[i,m]-max[l](X[i,l])))";
+  const auto pairs = [](const char* formula, const char* sizes, const Target& target) {
+    const std::vector<std::string> registers =
+        RegistersOf(Schedule(KernelOf(formula, sizes), target));
+    return std::count(registers.begin(), registers.end(), "UPCAST(0,2)");
+  };
+  const Target target = Avx512Target();
+  const char* small = "i=16,j=512,l=512,m=512";
+  EXPECT_EQ(pairs(kSoftmax, small, target), 1);
+  EXPECT_EQ(pairs("Y[i,j] = X[i,j]/sqrt(sum[k](X[i,k]*X[i,k]))", "i=16,j=512,k=512", target), 1);
+  EXPECT_EQ(pairs("m[i] = max[j](X[i,j]); "
+                  "a[i] = min[j](where(X[i,j] == m[i], i32(j), 2147483647))",
+                  "i=16,j=512", target),
+            1);
+  EXPECT_EQ(pairs(kSoftmax, "i=16384,j=512,l=512,m=512", target), 1);
+  EXPECT_EQ(pairs(kSoftmax, "i=17,j=512,l=512,m=512", target), 0);
+  EXPECT_EQ(pairs(kSoftmax, "i=0,j=512,l=512,m=512", target), 0);
+  EXPECT_EQ(pairs(kSoftmax, "i=16,j=16384,l=16384,m=16384", target), 0);
+  EXPECT_EQ(pairs(kSoftmax, small, Avx2Target()), 0);
+  EXPECT_EQ(pairs("r[i] = sum[j](x[i,j])", "i=16,j=512", target), 0);
+  EXPECT_EQ(pairs("c[j] = sum[i](x[i,j])", "i=16,j=512", target), 0);
+}
+
+// What is only added comes faster from memory in eight streams; from caches, and where the loads
+// are no operands of the additions, it does not.
+TEST(HeuristicTilesTest, SumsOfRowsFarAwayAreReadInStreams) {
+  const auto rows = [](const char* formula, const char* sizes) {
+    return RegistersOf(Schedule(KernelOf(formula, sizes), Avx512Target()));
+  };
+  constexpr const char* kRowSum = "r[i] = sum[j](x[i,j])";
+  EXPECT_THAT(rows(kRowSum, "i=16384,j=4096"), ElementsAre("UPCAST(0,8)"));
+  EXPECT_THAT(rows(kRowSum, "i=16380,j=4096"), ElementsAre("UPCAST(0,4)"));
+  EXPECT_THAT(rows(kRowSum, "i=16383,j=4096"), IsEmpty());
+  EXPECT_THAT(rows(kRowSum, "i=1024,j=4096"), IsEmpty());
+  EXPECT_THAT(rows("s[i] = sum[j](X[i,j]*X[i,j])", "i=16384,j=4096"), IsEmpty());
+  EXPECT_THAT(rows("s[i] = max[j](X[i,j])", "i=16384,j=4096"), IsEmpty());
 }
 
 FormulaKernel FewOutputs(int64_t outputs) {
