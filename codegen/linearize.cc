@@ -70,7 +70,9 @@ class Linearizer {
     if (once->source_count > 0) {
       phases.push_back(g_.Make(Op::kPhase, kVoidType, once->src(), {kOnceFlag, 0}));
     }
-    phases.push_back(tree_.Build(g_));
+    const UOp* body = tree_.Build(g_);
+    phases.push_back(
+        g_.Make(Op::kPhase, kVoidType, body->src(), {sink_->arg.a & kPartByPartFlag, 0}));
   }
 
  private:

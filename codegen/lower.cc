@@ -108,6 +108,7 @@ KernelPhase MakePhase(UOpGraph& graph, const UOp* phase) {
   KernelPhase result;
   result.body = phase;
   result.once = (phase->arg.a & kOnceFlag) != 0;
+  result.part_by_part = (phase->arg.a & kPartByPartFlag) != 0;
   if (phase->source_count == 1 && phase->src(0)->op == Op::kLoop &&
       phase->src(0)->src(0)->range_type() == AxisType::kThread) {
     const UOp* loop = phase->src(0);

@@ -28,6 +28,7 @@ struct KernelPhase {
   int64_t threads = 1;
   int64_t scratch_bytes = 0;  ///< per thread, 64-byte aligned
   bool once = false;          ///< packs constant operands; need not run again
+  bool part_by_part = false;  ///< threads may go through all phases one by one (kPartByPartFlag)
 };
 
 /// A kernel after all passes: statements over loops and buffers.

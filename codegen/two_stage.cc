@@ -7,6 +7,7 @@
 #include "codegen/lowered_kernel.h"
 #include "codegen/row_major.h"
 #include "rewrite/build.h"
+#include "rewrite/kernel_flags.h"
 #include "rewrite/range_sets.h"
 #include "rewrite/scan.h"
 
@@ -88,10 +89,45 @@ std::vector<const UOp*> AsOutputs(UOpGraph& g, const std::vector<const UOp*>& di
   return outputs;
 }
 
+// What the loops over threads had to do with each other.
+struct ThreadLoops {
+  const UOp* range = nullptr;
+  bool forwards = false;   // scanned
+  bool backwards = false;  // scanned
+  bool reduced = false;
+
+  void Add(const UOp* reduce, const UOp* threads) {
+    range = threads;
+    const bool scans = reduce->op == Op::kScan;
+    const bool reverse = scans && (reduce->arg.b & kScanReverse) != 0;
+    reduced |= !scans;
+    backwards |= reverse;
+    forwards |= scans && !reverse;
+  }
+  // Whether threads wait for those before them only, or for those after them only.
+  bool one_way() const { return !reduced && forwards != backwards; }
+};
+
+// The phases with the flag that they may run part by part. Where threads wait for those after them,
+// they are numbered from the last one.
+std::vector<const UOp*> MarkPartByPart(UOpGraph& g, const std::vector<const UOp*>& phases,
+                                       const ThreadLoops& loops) {
+  const UOp* last = IndexConst(g, loops.range->range_size() - 1);
+  const UOp* turned = Sub(g, last, loops.range);
+  std::vector<const UOp*> result;
+  for (const UOp* phase : phases) {
+    const UOp* body = loops.backwards ? Substitute(g, phase, {{loops.range}}, {{turned}}) : phase;
+    result.push_back(
+        g.Make(Op::kSink, kVoidType, body->src(), {body->arg.a | kPartByPartFlag, body->arg.b}));
+  }
+  return result;
+}
+
 }  // namespace
 
 const UOp* SplitPhases(UOpGraph& graph, const UOp* sink) {
   std::vector<const UOp*> phases;
+  ThreadLoops loops;
   int64_t slot = kFirstTemporarySlot;
   for (bool changed = true; changed;) {
     changed = false;
@@ -99,6 +135,7 @@ const UOp* SplitPhases(UOpGraph& graph, const UOp* sink) {
     for (const UOp* reduce : Toposort(sink)) {
       const UOp* threads = ThreadRangeOf(reduce);
       if (threads == nullptr) continue;
+      loops.Add(reduce, threads);
       std::vector<const UOp*> rest;
       for (const UOp* r : reduce->src().subspan(1)) {
         if (r != threads) rest.push_back(r);
@@ -135,7 +172,7 @@ const UOp* SplitPhases(UOpGraph& graph, const UOp* sink) {
     sink = Substitute(graph, sink, {{scan}}, {{Load(graph, place)}});
   }
   phases.push_back(sink);
-  return Sink(graph, phases);
+  return Sink(graph, loops.one_way() ? MarkPartByPart(graph, phases, loops) : phases);
 }
 
 }  // namespace quern

@@ -16,6 +16,9 @@ namespace quern {
 /// begins with the totals of those before it. Of two SCANs that run through one loop in both
 /// directions one has a phase of its own, whose results wait in a temporary.
 ///
+/// Where no thread waits for all others (a SCAN in one direction, nothing reduced over threads),
+/// the phases carry kPartByPartFlag (rewrite/kernel_flags.h).
+///
 /// The result is a sink of sinks, one a phase, also when nothing was split.
 const UOp* SplitPhases(UOpGraph& graph, const UOp* sink);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "rewrite/scan.h"
+
 namespace quern {
 namespace {
 
@@ -18,6 +20,7 @@ std::vector<int64_t> RegisterAmounts(const Target& target) {
 constexpr int64_t kLocalAmounts[] = {2, 3, 4, 6, 8, 16, 32, 64};
 constexpr int64_t kGroupAmounts[] = {2, 4, 8, 16};
 constexpr int64_t kBlockAmounts[] = {2, 4, 8, 16, 32};
+constexpr int64_t kPartAmounts[] = {16, 64, 256};  // for each core, of what is scanned
 constexpr int64_t kLargestWhole = 16;  // axes up to this size may go into registers whole
 
 void AddSplits(const Scheduler& s, ActionKind kind, const std::vector<int64_t>& amounts, bool whole,
@@ -57,6 +60,12 @@ std::vector<Action> Proposals(const Scheduler& s) {
       if (s.axes()[i].size % threads == 0) {
         actions.push_back({ActionKind::kThread, static_cast<int>(i), threads});
         break;  // The most threads that the axis allows.
+      }
+    }
+    if (target.cores < 2 || !IsScanned(s.kernel(), s.axes()[i].range)) continue;
+    for (int64_t parts : kPartAmounts) {
+      if (s.axes()[i].size % (parts * target.cores) == 0) {
+        actions.push_back({ActionKind::kThread, static_cast<int>(i), parts * target.cores});
       }
     }
   }

@@ -78,7 +78,7 @@ absl::StatusOr<BuiltKernel> BuildKernel(UOpGraph& graph, const UOp* scheduled, c
   for (size_t i = 0; i < lowered->phases.size(); ++i) {
     const KernelPhase& phase = lowered->phases[i];
     built.image.phases.push_back(
-        {compiled->symbols[i], phase.threads, phase.scratch_bytes, phase.once});
+        {compiled->symbols[i], phase.threads, phase.scratch_bytes, phase.once, phase.part_by_part});
   }
   return built;
 }

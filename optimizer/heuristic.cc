@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "codegen/stream_stores.h"
 #include "optimizer/best_first.h"
 #include "optimizer/heuristic_steps.h"
-#include "rewrite/linear.h"
-#include "rewrite/scan.h"
 #include "rewrite/temporaries.h"
 
 namespace quern {
+
 void UseMatrixInstructions(Scheduler& s, Decisions&) {
   if (TileMatrixInstructions(s)) return;
   // VDPBF16PS runs at half the speed of f32 products on Intel's cores and at twice on AMD's: see
@@ -217,78 +215,6 @@ void StreamRows(Scheduler& s, Decisions&) {
     Try(s, ActionKind::kSwap, columns_axis, rows_axis);
     return;
   }
-}
-
-namespace {
-
-// Whether threads with `chunk` steps of a loop each would write short pieces in turns: hardware,
-// which fetches ahead within a page, then fetches what the other thread is writing.
-bool WritesInTurns(const StatementAccesses* store, const UOp* range, int64_t chunk) {
-  constexpr int64_t kShortPiece = 16 * 4096;  // bytes
-  if (store == nullptr) return false;
-  const LinearForm form = ToLinear(store->node->src(0)->src(1));
-  const int64_t step = std::abs(form.CoefficientOf(range));
-  const bool others = std::any_of(form.terms.begin(), form.terms.end(),
-                                  [&](const auto& term) { return std::abs(term.second) > step; });
-  return others && step * chunk * ByteSize(store->node->src(1)->dtype.scalar) < kShortPiece;
-}
-
-}  // namespace
-
-void DivideAmongThreads(Scheduler& s, Decisions& decisions) {
-  constexpr double kScannedTwice = 0.3;  // Blocks of a scan are read for their totals first.
-  constexpr double kInTurns = 0.28;      // Worse than masks at the ends of chunks.
-  const int64_t cores = s.target().cores;
-  if (!PaysThreads(s)) return;
-  // The division with the shortest longest chunk; padding is worth it if that makes it shorter.
-  struct Choice {
-    int axis = -1;
-    int64_t threads = 0;
-    double share = 1;    // of the work, in the largest chunk
-    int64_t stride = 0;  // of the output
-  };
-  std::vector<Choice> choices;
-  const RangeSets sets(s.kernel());
-  const uint64_t masked = MaskedRanges(sets, s.kernel());
-  // Where nothing is reduced, each thread best writes one piece of the output.
-  const std::vector<StatementAccesses> all = CollectAccesses(s.kernel());
-  const StatementAccesses* store = FindStore(all);
-  const bool plain = all.size() == 1 && store != nullptr;
-  const bool product = std::any_of(all.begin(), all.end(),
-                                   [&](const StatementAccesses& a) { return IsProduct(sets, a); });
-  for (size_t i = 0; i < s.axes().size(); ++i) {
-    const Axis& a = s.axes()[i];
-    if (a.reduce || a.type != AxisType::kLoop) continue;
-    for (int64_t threads = cores; threads > 1; --threads) {
-      const int64_t chunk = (a.size + threads - 1) / threads;
-      const bool divides = a.size % threads == 0;
-      if (!CanDivide(a.size, threads)) continue;
-      const double share = static_cast<double>(chunk) / static_cast<double>(a.size);
-      double margin = divides ? 0 : 1e-3;  // Padding brings masks with it.
-      if (IsScanned(s.kernel(), a.range)) margin += kScannedTwice;
-      if (!product && WritesInTurns(store, a.range, chunk)) margin += kInTurns;
-      // At the ends of its chunk a thread asks whether it has the ends of all.
-      constexpr double kMasks = 0.2;
-      constexpr int64_t kShortChunk = 8;
-      if ((masked & sets.Bit(a.range)) != 0 && chunk < kShortChunk) margin += kMasks;
-      const int64_t stride =
-          plain ? std::abs(ToLinear(store->node->src(0)->src(1)).CoefficientOf(a.range)) : 0;
-      if (share + margin < 1) {
-        choices.push_back({static_cast<int>(i), threads, share + margin, stride});
-      }
-    }
-  }
-  if (choices.empty()) return;
-  constexpr size_t kMostWays = 4;
-  choices =
-      BestFirst(choices, kMostWays, [](const Choice& c) { return std::pair(c.share, -c.stride); });
-  const Choice& best = decisions.Pick("divided-axis", choices);
-  Scheduler trial = s;  // Padding without threads would be a loss.
-  if (trial.axes()[best.axis].size % best.threads != 0 &&
-      !Try(trial, ActionKind::kPadTo, best.axis, best.threads)) {
-    return;
-  }
-  if (Try(trial, ActionKind::kThread, best.axis, best.threads)) s = std::move(trial);
 }
 
 namespace {

@@ -227,12 +227,17 @@ OutputTile WithRows(const Scheduler& s, int64_t lanes, int64_t vector, const UOp
 
 // Rows of scans, whose prefixes and carries wait for each other: four at once. But one alone, in
 // vectors of two registers, if what it writes comes into caches that do not hold all of it: four
-// would take turns there.
+// would take turns there. Of one sequence four registers, two where memory is what it waits for.
+// `rows` may be nullptr.
 OutputTile ScanTile(const Scheduler& s, const StatementAccesses& store, int64_t size,
                     int64_t vector, const UOp* rows) {
   constexpr int64_t kMostRows = 4;
   const UOp* output = store.node->src(0)->src(0);
   const int64_t bytes = output->buffer_size() * ByteSize(output->dtype.scalar);
+  if (rows == nullptr) {
+    const bool streams = bytes >= StreamBytes(s.target()) && size % (2 * vector) == 0;
+    return {streams ? 2 * vector : LaneAmount(size, vector, /*shared=*/false), nullptr, 1};
+  }
   const bool passes = bytes > s.target().l2_bytes && bytes < StreamBytes(s.target());
   if (passes && size % (2 * vector) == 0) return {2 * vector, nullptr, 1};
   const int64_t most = std::min<int64_t>(kMostRows, s.target().vector_registers / 4);
@@ -257,7 +262,7 @@ std::vector<OutputTile> OutputTiles(const Scheduler& s, const RangeSets& sets,
       row_axis != nullptr && !shared ? std::min(size, vector) : LaneAmount(size, vector, shared);
   std::vector<OutputTile> tiles = {{lanes, nullptr, 1}};
   const bool stores = statement.node->op == Op::kStore;
-  if (row_axis != nullptr && stores && IsScanned(s.kernel(), lane)) {
+  if (stores && IsScanned(s.kernel(), lane)) {
     tiles[0] = ScanTile(s, statement, size, vector, row_axis);
   } else if (row_axis != nullptr) {
     tiles[0] = WithRows(s, lanes, vector, row_axis, shared);

@@ -180,7 +180,9 @@ absl::Status Scheduler::Check(const Action& action, int number, int64_t amount) 
         if (other.type == AxisType::kThread)
           return Refuse(action, "the kernel has threads already");
       }
-      if (amount > target_->cores) {
+      // What is scanned may be cut finer: its phases run part by part, in cached data.
+      constexpr int64_t kMostParts = 65536;
+      if (amount > (IsScanned(kernel_, axis.range) ? kMostParts : target_->cores)) {
         return Refuse(action, Concat(amount, " threads on ", target_->cores, " cores"));
       }
       const RangeSets sets(kernel_);

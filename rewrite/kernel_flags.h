@@ -14,10 +14,14 @@ inline constexpr int64_t kNoLocalsFlag = 1;
 /// such buffers and runs once.
 inline constexpr int64_t kOnceFlag = 1;
 
+/// In `arg.a` of the kSink or kPhase of a phase: of what earlier phases wrote its threads read only
+/// what was written by threads up to themselves, so that phases may take turns on a few threads'
+/// parts of the data while the caches hold them.
+inline constexpr int64_t kPartByPartFlag = 2;
+
 /// Whether the buffer of a slot holds the same numbers in each run, such as the weights of a
-/// network
-/// ("constant"). `arg.b` of a kSink has a bit for each slot below 63; what lies above is not
-/// marked.
+/// network ("constant"). `arg.b` of a kSink has a bit for each slot below 63; what lies above is
+/// not marked.
 inline bool IsConstantSlot(const UOp* sink, int64_t slot) {
   return slot >= 0 && slot < 63 && (sink->arg.b >> slot & 1) != 0;
 }

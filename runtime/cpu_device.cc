@@ -12,6 +12,7 @@
 #include "rewrite/concat.h"
 #include "runtime/aligned_memory.h"
 #include "runtime/cpu_target.h"
+#include "runtime/part_by_part.h"
 #include "runtime/thread_team.h"
 
 namespace quern {
@@ -30,8 +31,9 @@ struct Workspace {
 
 class LoadedKernel : public CpuKernel {
  public:
-  LoadedKernel(KernelImage image, llvm::orc::LLJIT& jit, llvm::orc::JITDylib& library)
-      : image_(std::move(image)), jit_(jit), library_(library) {}
+  LoadedKernel(KernelImage image, int64_t cores, llvm::orc::LLJIT& jit,
+               llvm::orc::JITDylib& library)
+      : image_(std::move(image)), cores_(cores), jit_(jit), library_(library) {}
 
   ~LoadedKernel() override {
     llvm::consumeError(jit_.getExecutionSession().removeJITDylib(library_));
@@ -43,6 +45,7 @@ class LoadedKernel : public CpuKernel {
       if (!address) return FromLlvm(address.takeError(), Concat("load: ", phase.symbol));
       functions_.push_back(address->toPtr<KernelFunction>());
     }
+    FindParts();
     const bool plain = std::none_of(image_.params.begin(), image_.params.end(),
                                     [](const ImageParam& param) { return param.temporary; });
     if (plain && image_.phases.size() == 1 && image_.phases[0].threads == 1 &&
@@ -112,8 +115,33 @@ class LoadedKernel : public CpuKernel {
       if (!image_.params[i].temporary) workspace.params[i] = buffers[next++];
     }
     for (size_t i = 0; i < functions_.size(); ++i) {
-      if (image_.phases[i].once == once) RunPhase(i, workspace);
+      if (image_.phases[i].once == once && !RunsPartByPart(i)) RunPhase(i, workspace);
     }
+    if (!once && !by_parts_.empty()) RunParts(workspace);
+  }
+
+  // With more threads than cores, phases that may run part by part do so.
+  void FindParts() {
+    int64_t threads = 0;
+    for (size_t i = 0; i < image_.phases.size(); ++i) {
+      const ImagePhase& phase = image_.phases[i];
+      if (phase.once) continue;
+      if (!phase.part_by_part || (threads != 0 && phase.threads != threads))
+        return by_parts_.clear();
+      threads = phase.threads;
+      by_parts_.push_back(i);
+    }
+    if (threads <= cores_) by_parts_.clear();
+  }
+
+  bool RunsPartByPart(size_t phase) const {
+    return !by_parts_.empty() && !image_.phases[phase].once;
+  }
+
+  // Of a phase's threads, those that may run at the same time.
+  int64_t AtOnce(size_t phase) const {
+    const int64_t threads = image_.phases[phase].threads;
+    return RunsPartByPart(phase) ? std::min(threads, cores_) : threads;
   }
 
   std::unique_ptr<Workspace> MakeWorkspace() const {
@@ -134,8 +162,8 @@ class LoadedKernel : public CpuKernel {
       workspace->temporaries.push_back(std::move(memory));
     }
     int64_t scratch = 0;
-    for (const ImagePhase& phase : image_.phases) {
-      scratch = std::max(scratch, ScratchStride(phase) * phase.threads);
+    for (size_t i = 0; i < image_.phases.size(); ++i) {
+      scratch = std::max(scratch, ScratchStride(image_.phases[i]) * AtOnce(i));
     }
     workspace->scratch = AllocateAligned(scratch);
     return workspace->scratch == nullptr ? nullptr : std::move(workspace);
@@ -170,10 +198,25 @@ class LoadedKernel : public CpuKernel {
     });
   }
 
+  void RunParts(const Workspace& workspace) {
+    void* const* params = workspace.params.data();
+    auto* scratch = static_cast<char*>(workspace.scratch.get());
+    const Parts parts{.phases = static_cast<int64_t>(by_parts_.size()),
+                      .count = image_.phases[by_parts_[0]].threads,
+                      .at_once = AtOnce(by_parts_[0])};
+    RunPartByPart(ThreadTeam::OfThisThread(), parts,
+                  [&](int64_t phase, int64_t part, int64_t worker) {
+                    const size_t i = by_parts_[static_cast<size_t>(phase)];
+                    functions_[i](params, scratch + worker * ScratchStride(image_.phases[i]), part);
+                  });
+  }
+
   KernelImage image_;
+  const int64_t cores_;
   llvm::orc::LLJIT& jit_;
   llvm::orc::JITDylib& library_;
   std::vector<KernelFunction> functions_;
+  std::vector<size_t> by_parts_;  // phases that run part by part
   KernelFunction raw_ = nullptr;
   std::vector<AlignedMemory> kept_;  // by parameter: packed constants
   std::atomic<bool> packed_{false};
@@ -203,7 +246,7 @@ class HostDevice : public CpuDevice {
     if (llvm::Error error = jit_->addObjectFile(*library, std::move(object))) {
       return FromLlvm(std::move(error), "load: object file");
     }
-    auto kernel = std::make_unique<LoadedKernel>(std::move(image), *jit_, *library);
+    auto kernel = std::make_unique<LoadedKernel>(std::move(image), target_.cores, *jit_, *library);
     if (absl::Status status = kernel->Initialize(); !status.ok()) return status;
     return kernel;
   }

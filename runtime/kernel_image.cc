@@ -7,7 +7,7 @@
 namespace quern {
 namespace {
 
-constexpr std::string_view kMagic = "QKI2";
+constexpr std::string_view kMagic = "QKI3";
 
 // More than any machine has, and small enough that sizes in bytes do not overflow.
 constexpr int64_t kMaxElements = int64_t{1} << 56;
@@ -30,7 +30,7 @@ std::string SerializeImage(const KernelImage& image) {
     PutText(out, p.symbol);
     PutInt(out, p.threads);
     PutInt(out, p.scratch_bytes);
-    PutInt(out, p.once ? 1 : 0);
+    PutInt(out, (p.once ? 1 : 0) | (p.part_by_part ? 2 : 0));
   }
   PutText(out, image.object);
   return out;
@@ -62,7 +62,9 @@ absl::StatusOr<KernelImage> ParseImage(std::string_view bytes) {
     p.symbol = reader.Text();
     p.threads = reader.Int();
     p.scratch_bytes = reader.Int();
-    p.once = reader.Int() != 0;
+    const int64_t flags = reader.Int();
+    p.once = (flags & 1) != 0;
+    p.part_by_part = (flags & 2) != 0;
     if (p.threads < 1 || p.threads > kMaxThreads) return damaged;
     if (p.scratch_bytes < 0 || p.scratch_bytes > kMaxScratchBytes) return damaged;
     image.phases.push_back(std::move(p));

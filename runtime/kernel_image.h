@@ -32,6 +32,7 @@ struct ImagePhase {
   int64_t threads = 1;
   int64_t scratch_bytes = 0;  ///< per thread
   bool once = false;          ///< packs constant operands; need not run again
+  bool part_by_part = false;  ///< threads may go through all phases (runtime/part_by_part.h)
   bool operator==(const ImagePhase&) const = default;
 };
 

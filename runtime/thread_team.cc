@@ -9,10 +9,7 @@
 #include <vector>
 
 #include "runtime/enqueue_task.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "runtime/poll.h"
 
 namespace quern {
 namespace {
@@ -21,15 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds kLinger(1000);
 constexpr int kPollsPerClockReading = 64;
-constexpr int kPollsBeforeYielding = 4096;
-
-void Pause() {
-#if defined(__x86_64__)
-  _mm_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
 
 // On a line of its own: threads claim neighbouring chunks at the same moment.
 struct alignas(64) Slot {
@@ -140,13 +128,7 @@ void ThreadTeam::Run(int64_t chunks, absl::FunctionRef<void(int64_t)> body) {
   state.launch.store(number, std::memory_order_release);
   CallWorkers(std::min(workers_, chunks - 1));
   state.Work(number, 0);
-  for (int polls = 0; state.unfinished.load(std::memory_order_acquire) != 0; ++polls) {
-    if (polls < kPollsBeforeYielding) {
-      Pause();
-    } else {
-      std::this_thread::yield();  // More threads than cores: a worker waits for this one's.
-    }
-  }
+  for (Poll poll; state.unfinished.load(std::memory_order_acquire) != 0;) poll.Wait();
   state.busy.store(false, std::memory_order_release);
 }
 

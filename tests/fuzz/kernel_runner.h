@@ -31,7 +31,8 @@ inline KernelImage MakeImage(const LoweredKernel& lowered, const CompiledKernel&
     image.phases.push_back({.symbol = compiled.symbols[i],
                             .threads = lowered.phases[i].threads,
                             .scratch_bytes = lowered.phases[i].scratch_bytes,
-                            .once = lowered.phases[i].once});
+                            .once = lowered.phases[i].once,
+                            .part_by_part = lowered.phases[i].part_by_part});
   }
   return image;
 }

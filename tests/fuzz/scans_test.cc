@@ -170,8 +170,8 @@ std::string RunScan(uint64_t seed, CpuDevice& device, Tally& tally) {
     ApplyHeuristic(s);
   } else {
     if (random.Chance(30)) {
-      const auto axes = static_cast<int64_t>(s.axes().size());
-      s.Apply({ActionKind::kThread, static_cast<int>(random.Below(axes + 1)), 2}).IgnoreError();
+      const auto axis = static_cast<int>(random.Below(static_cast<int64_t>(s.axes().size()) + 1));
+      s.Apply({ActionKind::kThread, axis, 2 + random.Below(7)}).IgnoreError();
     }
     ApplyRandomActions(s, random, static_cast<int>(random.Below(6)));
   }

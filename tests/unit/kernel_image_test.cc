@@ -21,7 +21,7 @@ KernelImage Sample() {
                    .read = true,
                    .temporary = true,
                    .kept = true}};
-  image.phases = {{.symbol = "phase0", .threads = 4, .scratch_bytes = 4096},
+  image.phases = {{.symbol = "phase0", .threads = 4, .scratch_bytes = 4096, .part_by_part = true},
                   {.symbol = "", .threads = 1, .scratch_bytes = 0, .once = true}};
   return image;
 }
@@ -38,13 +38,14 @@ TEST(KernelImageTest, ReadsBackWhatItWrote) {
 TEST(KernelImageTest, TheBytesAreFixed) {
   KernelImage image;
   image.object = "o";
-  image.phases = {{.symbol = "s", .threads = 258, .scratch_bytes = 0, .once = true}};
+  image.phases = {
+      {.symbol = "s", .threads = 258, .scratch_bytes = 0, .once = true, .part_by_part = true}};
   const auto number = [](int value) {
     return std::string(
         {static_cast<char>(value & 255), static_cast<char>(value >> 8), 0, 0, 0, 0, 0, 0});
   };
-  EXPECT_EQ(SerializeImage(image), "QKI2" + number(0) + number(1) + number(1) + "s" + number(258) +
-                                       number(0) + number(1) + number(1) + "o");
+  EXPECT_EQ(SerializeImage(image), "QKI3" + number(0) + number(1) + number(1) + "s" + number(258) +
+                                       number(0) + number(3) + number(1) + "o");
 }
 
 TEST(KernelImageTest, EveryTruncationIsAnError) {
@@ -86,7 +87,7 @@ TEST(KernelImageTest, ChangedBytesAreHarmless) {
 }
 
 TEST(KernelImageTest, OtherBytesAreNoImage) {
-  for (const char* bytes : {"", "QKI", "QKI1", "QKI2",
+  for (const char* bytes : {"", "QKI", "QKI1", "QKI3",
                             "\x7f"
                             "ELF",
                             "not an image at all"}) {

@@ -198,6 +198,55 @@ TEST(ScanTest, TheWorkIsLinear) {
   }
 }
 
+// Phases may run part by part where threads wait for those before them only; where they wait for
+// those after them, these come first.
+TEST(ScanTest, PartsWaitForThoseBeforeThem) {
+  const Target target = Avx512Target(2);
+  const auto phases = [&](const char* formula) {
+    const FormulaKernel k = KernelOf(formula, "i=64,j=64");
+    Scheduler s(*k.graph, RecognizeScans(*k.graph, k.sink), target);
+    QUERN_CHECK(s.ApplyAll(*ParseActions("THREAD(0,8)")).ok());
+    absl::StatusOr<LoweredKernel> lowered = Lower(*k.graph, s.kernel(), target);
+    QUERN_CHECK(lowered.ok());
+    std::string flags;
+    for (const KernelPhase& phase : lowered->phases) {
+      EXPECT_EQ(phase.threads, 8) << formula;
+      flags += phase.part_by_part ? 'p' : '-';
+    }
+    return std::pair(flags, PseudoCode(lowered->sink));
+  };
+  const auto forwards = phases("y[i] = sum[j](where(j <= i, x[j], 0))");
+  EXPECT_EQ(forwards.first, "pp");
+  EXPECT_NE(forwards.second.find("p0[i0 * 8"), std::string::npos) << forwards.second;
+  const auto backwards = phases("y[i] = sum[j](where(j >= i, x[j], 0))");
+  EXPECT_EQ(backwards.first, "pp");
+  EXPECT_NE(backwards.second.find("p0[i0 * -8"), std::string::npos) << backwards.second;
+  const auto both = phases("y[i] = sum[j](where(j < i, x[j], 0))*sum[j](where(j > i, x[j], 0))");
+  EXPECT_EQ(both.first.find('p'), std::string::npos) << both.second;
+}
+
+// What comes from memory is cut into parts of half a cache; what caches hold into one a core.
+TEST(ScanTest, PartsFitTheCache) {
+  Target target = Avx512Target(2);
+  const auto parts = [&](const char* formula, int64_t size) {
+    const FormulaKernel k = KernelOf(formula, Concat("i=", size, ",j=", size).c_str());
+    Scheduler s(*k.graph, RecognizeScans(*k.graph, k.sink), target);
+    ApplyHeuristic(s);
+    for (const Action& a : s.actions()) {
+      if (a.kind == ActionKind::kThread) return a.amount;
+    }
+    return int64_t{0};
+  };
+  const char* sum = "y[i] = sum[j](where(j <= i, x[j], 0))";
+  const int64_t large = 16 << 20;  // 64 MiB
+  EXPECT_EQ(parts(sum, 1 << 20), 2);
+  EXPECT_EQ(parts(sum, large), 2 * (4 * large) / target.l2_bytes);
+  EXPECT_EQ(parts("y[i] = sum[j](where(j <= i, x[j]*z[j], 0))", large),
+            2 * (8 * large) / target.l2_bytes);
+  target.l2_bytes /= 2;
+  EXPECT_EQ(parts(sum, large), 2 * (4 * large) / target.l2_bytes);
+}
+
 TEST(ScanTest, RowsGoToThreadsRatherThanTheSequence) {
   const FormulaKernel k =
       KernelOf("Y[i,c] = sum[j](where(j <= i, X[j,c], 0))", "i=4096,j=4096,c=4096");
@@ -246,6 +295,30 @@ TEST(ScanTest, ASampleNeedsNoOtherPlaces) {
   }
   EXPECT_GE(sampled, 2);
   EXPECT_LT(sampled, 64);
+}
+
+// More threads than the device has cores, each direction, with and without workers to help.
+TEST(ScanTest, PartsOnOneCoreAndOnTwo) {
+  for (int cores : {1, 2}) {
+    absl::StatusOr<std::unique_ptr<CpuDevice>> device = CpuDevice::Create(cores);
+    ASSERT_TRUE(device.ok());
+    for (const char* formula :
+         {"y[i] = sum[j](where(j <= i, x[j], 0))", "y[i] = max[j](where(j >= i, x[j], -inf))",
+          "y[i] = sum[j](where(j < i, x[j], 0))*sum[j](where(j > i, x[j], 0))"}) {
+      const FormulaKernel k = KernelOf(formula, "i=1200,j=1200");
+      Scheduler s(*k.graph, RecognizeScans(*k.graph, k.sink), (*device)->target());
+      ASSERT_TRUE(s.ApplyAll(*ParseActions("UPCAST(0,16) THREAD(0,25)")).ok());
+      absl::StatusOr<BuiltKernel> built = BuildKernel(*k.graph, s.kernel(), s.target(), {});
+      ASSERT_TRUE(built.ok()) << built.status();
+      absl::StatusOr<std::unique_ptr<CpuKernel>> kernel = (*device)->Load(std::move(built->image));
+      ASSERT_TRUE(kernel.ok()) << kernel.status();
+      const KernelBuffers expected(k.sink);
+      const KernelBuffers actual(k.sink);
+      ASSERT_EQ(Interpret(k.sink, expected.Views()), absl::OkStatus());
+      for (int run = 0; run < 20; ++run) (*kernel)->Run(actual.For((*kernel)->image()));
+      EXPECT_EQ(actual.Compare(expected, ToleranceFor(k.sink)), "") << formula;
+    }
+  }
 }
 
 // Long enough for threads, carries and masks at the end to meet.

@@ -5,6 +5,7 @@
 
 #include "rewrite/build.h"
 #include "rewrite/pseudo_code.h"
+#include "rewrite/scan.h"
 #include "rewrite/verify.h"
 #include "tests/unit/formula_kernel.h"
 #include "tests/unit/handmade_targets.h"
@@ -333,6 +334,13 @@ TEST(SchedulerTest, ThisMachinesCoresLimitThreads) {
   EXPECT_FALSE(scheduler.Apply({ActionKind::kThread, 0, 4096}).ok());
   EXPECT_EQ(scheduler.kernel(), k.sink);
   if (target.cores >= 2) EXPECT_TRUE(scheduler.Apply({ActionKind::kThread, 0, 2}).ok());
+  // What is scanned goes part by part, in more parts than there are cores; other axes do not.
+  FormulaKernel rows =
+      KernelOf("Y[r,i] = sum[j](where(j <= i, X[r,j], 0))", "r=65536,i=131072,j=131072");
+  Scheduler scans(*rows.graph, RecognizeScans(*rows.graph, rows.sink), target);
+  EXPECT_FALSE(scans.Apply({ActionKind::kThread, 0, 4096}).ok());
+  EXPECT_FALSE(scans.Apply({ActionKind::kThread, 1, 0}).ok());
+  EXPECT_TRUE(scans.Apply({ActionKind::kThread, 1, 65536}).ok());
 }
 
 }  // namespace
