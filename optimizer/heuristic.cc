@@ -58,45 +58,113 @@ bool AddsFromMemory(const Scheduler& s, const UOp* reduce) {
   return buffer->buffer_size() * ByteSize(buffer->dtype.scalar) >= StreamBytes(s.target());
 }
 
-}  // namespace
-
-// A row that is combined and then read again waits for its lanes to be added: each step takes
-// several cycles, and nothing else can be done. With two rows there is; and while one is written,
-// the other is fetched. Rows that the first-level cache does not hold are better read one by one.
-// What is only added comes faster from memory in eight streams.
-void TakeSeveralRows(Scheduler& s, Decisions& decisions) {
-  constexpr int kLeastRegisters = 32;  // two rows of up to four vectors, and what exp needs
-  if (s.target().vector_registers < kLeastRegisters) return;
-  const RangeSets sets(s.kernel());
-  uint64_t rows = 0;
-  uint64_t stored = 0;
+// Rows of reductions that have lanes along the reduced axis, all reduced over the same loops.
+struct RowReductions {
+  uint64_t rows = 0;        // the loops around them; 0: there are none of the kind
+  bool read_again = false;  // for another reduction, or to be written
   std::vector<const UOp*> reductions;
-  for (const UOp* u : Toposort(s.kernel())) {
+};
+
+RowReductions FindRowReductions(const RangeSets& sets, const UOp* kernel) {
+  RowReductions found;
+  uint64_t stored = 0;
+  for (const UOp* u : Toposort(kernel)) {
     if (u->op == Op::kStore) stored |= sets.Of(u);
     if (u->op != Op::kReduce) continue;
     bool lanes = false;
     for (const UOp* r : u->src().subspan(1)) lanes |= r->range_type() == AxisType::kUnroll;
-    if (!lanes || (rows != 0 && rows != sets.Of(u))) return;
-    rows = sets.Of(u);
-    reductions.push_back(u);
+    if (!lanes || (found.rows != 0 && found.rows != sets.Of(u))) return {};
+    found.rows = sets.Of(u);
+    found.reductions.push_back(u);
   }
-  if (rows == 0) return;
+  found.read_again = found.reductions.size() > 1 || found.rows != stored;
+  return found;
+}
+
+// What is left as loops of a row: over what is reduced, and over what is written of it alone.
+struct RowLoops {
+  std::vector<const UOp*> loops;
+  int64_t elements = 0;  // of the longest reduction or store
+};
+
+RowLoops FindRowLoops(const RangeSets& sets, const UOp* kernel, const RowReductions& rows) {
+  RowLoops found;
+  const auto add = [&](uint64_t own) {
+    int64_t elements = 1;
+    for (const UOp* r : sets.Members(own)) {
+      elements *= r->range_size();
+      if (!IsRegisterAxis(r->range_type())) found.loops.push_back(r);
+    }
+    found.elements = std::max(found.elements, elements);
+  };
+  for (const UOp* u : rows.reductions) {
+    uint64_t own = 0;
+    for (const UOp* r : u->src().subspan(1)) own |= sets.Bit(r);
+    add(own);
+  }
+  for (const UOp* store : kernel->src()) add(sets.Of(store) & ~rows.rows);
+  return found;
+}
+
+}  // namespace
+
+// A row that fits the registers costs less as copies than as loops: its values stay there from the
+// first reading to the last.
+void TakeWholeRows(Scheduler& s, Decisions& decisions) {
+  const RangeSets sets(s.kernel());
+  const RowReductions rows = FindRowReductions(sets, s.kernel());
+  if (!rows.read_again || rows.rows == 0) return;
+  const RowLoops row = FindRowLoops(sets, s.kernel(), rows);
+  const int64_t vectors = row.elements * 4 / s.target().vector_bytes;
+  if (row.loops.empty() || vectors > s.target().vector_registers / 2) return;
+  if (!decisions.Confirm("whole-rows", true)) return;
+  Scheduler trial = s;
+  // From the last one on: numbers of those before it stay.
+  std::vector<const UOp*> loops = row.loops;
+  std::sort(loops.begin(), loops.end(),
+            [](const UOp* a, const UOp* b) { return a->range_axis() > b->range_axis(); });
+  for (const UOp* r : loops) {
+    const bool reduces = IsReduceAxis(r->range_type());
+    if (!Try(trial, reduces ? ActionKind::kUnroll : ActionKind::kUpcast,
+             reduces ? ReduceNumber(s, r) : AxisNumber(s, r), 0)) {
+      return;
+    }
+  }
+  s = std::move(trial);
+}
+
+// A row that is combined and then read again waits for its lanes to be added: each step takes
+// several cycles, and nothing else can be done. With two rows there is; and while one is written,
+// the other is fetched. Rows that the first-level cache does not hold are better read one by one,
+// and those of which the registers hold only one. What is only added comes faster from memory in
+// eight streams.
+void TakeSeveralRows(Scheduler& s, Decisions& decisions) {
+  constexpr int kLeastRegisters = 32;  // two rows of up to four vectors, and what exp needs
+  if (s.target().vector_registers < kLeastRegisters) return;
+  const RangeSets sets(s.kernel());
+  const RowReductions rows = FindRowReductions(sets, s.kernel());
+  if (rows.rows == 0) return;
   int64_t bytes = BufferBytes(s.kernel());  // of a row
-  const std::vector<const UOp*> loops = sets.Members(rows);
+  const std::vector<const UOp*> loops = sets.Members(rows.rows);
   for (const UOp* r : loops) {
     if (IsRegisterAxis(r->range_type()) || r->range_size() == 0) return;
     bytes /= r->range_size();
   }
   std::vector<int64_t> together;
-  if (reductions.size() > 1 || rows != stored) {
+  if (rows.read_again) {
     if (bytes <= s.target().l1_bytes) together = {2, 4};
-  } else if (AddsFromMemory(s, reductions[0])) {
+  } else if (AddsFromMemory(s, rows.reductions[0])) {
     together = {8, 4};
   }
+  const RowLoops row = FindRowLoops(sets, s.kernel(), rows);
+  const bool whole = row.loops.empty();
+  if (whole && row.elements * 4 * 4 > s.target().vector_registers * s.target().vector_bytes) return;
+  constexpr int64_t kLeastGroups = 16;  // With fewer, padding adds too much.
   const UOp* last = loops.back();
-  std::erase_if(together, [&](int64_t n) { return last->range_size() % n != 0; });
+  const int64_t size = last->range_size();
+  std::erase_if(together, [&](int64_t n) { return size % n != 0 && size < kLeastGroups * n; });
   if (last->range_type() != AxisType::kLoop || together.empty()) return;
-  Try(s, ActionKind::kUpcast, AxisNumber(s, last), decisions.Pick("rows-together", together));
+  PadAndApply(s, ActionKind::kUpcast, last, decisions.Pick("rows-together", together));
 }
 
 // Where a row is reduced and then written, several steps of the writing in one pass of its loop;
@@ -118,9 +186,7 @@ void TakeStoresTogether(Scheduler& s, Decisions& decisions) {
   if (own == nullptr) return;
   const int64_t steps = decisions.Pick("store-steps", ways);
   if (steps == 1) return;
-  const int axis = AxisNumber(s, own);
-  if (own->range_size() % steps != 0 && !Try(s, ActionKind::kPadTo, axis, steps)) return;
-  Try(s, ActionKind::kUpcast, axis, steps);
+  PadAndApply(s, ActionKind::kUpcast, own, steps);
 }
 
 // Small reduced axes, such as the window of a depthwise convolution, cost more as loops than as
@@ -219,7 +285,7 @@ void StreamRows(Scheduler& s, Decisions&) {
 
 namespace {
 
-constexpr std::array<HeuristicStep, 13> kSteps = {{
+constexpr std::array<HeuristicStep, 14> kSteps = {{
     {"matrix-instructions", "use matrix instructions if the kernel is a product that fits",
      UseMatrixInstructions},
     {"grouped-reductions", "lanes along a reduced axis whose operands are contiguous there",
@@ -227,6 +293,7 @@ constexpr std::array<HeuristicStep, 13> kSteps = {{
     {"register-tile", "lanes and rows of outputs in registers", TileRegisters},
     {"dot-tile", "several outputs for a reduction with lanes along the reduced axis",
      TileDotProducts},
+    {"whole-rows", "a short row as copies where it is combined and read again", TakeWholeRows},
     {"several-rows", "rows at once where each is combined and read again, or added from memory",
      TakeSeveralRows},
     {"store-steps", "several steps of writing a row in one pass, if told to", TakeStoresTogether},

@@ -51,6 +51,19 @@ bool Try(Scheduler& s, ActionKind kind, int axis, int64_t amount) {
   return s.Apply({kind, axis, amount}).ok();
 }
 
+bool PadTo(Scheduler& s, const UOp* range, int64_t multiple) {
+  return range->range_size() % multiple == 0 ||
+         Try(s, ActionKind::kPadTo, AxisNumber(s, range), multiple);
+}
+
+bool PadAndApply(Scheduler& s, ActionKind kind, const UOp* range, int64_t amount) {
+  const int number = kind == ActionKind::kUnroll ? ReduceNumber(s, range) : AxisNumber(s, range);
+  Scheduler trial = s;
+  if (!PadTo(trial, range, amount) || !Try(trial, kind, number, amount)) return false;
+  s = std::move(trial);
+  return true;
+}
+
 int64_t VectorLanes(const Scheduler& s, const StatementAccesses& accesses) {
   int bytes = 1;
   auto look = [&](const UOp* u) { bytes = std::max(bytes, ByteSize(u->dtype.scalar)); };

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "codegen/stream_stores.h"
 #include "optimizer/best_first.h"
 #include "optimizer/heuristic_steps.h"
 #include "optimizer/product_tile.h"
@@ -8,6 +9,9 @@
 
 namespace quern {
 namespace {
+
+// Independent sums that hide the latency of one.
+constexpr int64_t kSumRegisters = 4;
 
 // Cuts a long reduction that has too few outputs to keep the cores busy.
 void SplitForThreads(Scheduler& s) {
@@ -20,9 +24,12 @@ void SplitForThreads(Scheduler& s) {
   if (outputs >= static_cast<double>(cores)) return;
   for (size_t i = 0; i < s.reduce_axes().size(); ++i) {
     const int axis = s.reduce_axes()[i];
-    if (s.axes()[axis].size < 4096 || s.axes()[axis].size % cores != 0) continue;
-    if (!Try(s, ActionKind::kGroupTop, static_cast<int>(i), cores)) continue;
-    Try(s, ActionKind::kThread, axis, cores);
+    if (s.axes()[axis].size < 4096) continue;
+    Scheduler trial = s;
+    const int64_t vectors = cores * kSumRegisters * s.target().vector_bytes;
+    if (s.axes()[axis].size % cores != 0 && !PadTo(trial, s.axes()[axis].range, vectors)) continue;
+    if (!Try(trial, ActionKind::kGroupTop, static_cast<int>(i), cores)) continue;
+    if (Try(trial, ActionKind::kThread, axis, cores)) s = std::move(trial);
     return;
   }
 }
@@ -162,13 +169,61 @@ bool HasLanesApart(const StatementAccesses& reduce) {
   return false;
 }
 
-// Elements that lanes along a reduced axis take, best first.
+// Elements that lanes along a reduced axis take, best first. Some padding costs less than sums that
+// wait for each other, or many short steps.
 std::vector<int64_t> SumLanes(int64_t size, int64_t vector, int64_t most) {
+  constexpr int64_t kMostPadding = 4, kMostShort = 3;         // of so many parts, one
+  const bool exact = size % vector == 0 && size <= 2 * most;  // few steps of one vector will do
   std::vector<int64_t> ways;
   for (int64_t lanes = most; lanes >= vector; lanes /= 2) {
-    if (size % lanes == 0 && lanes <= size) ways.push_back(lanes);
+    const int64_t steps = (size + lanes - 1) / lanes;
+    const int64_t padding = steps * lanes - size;
+    if (lanes > size || padding * (steps <= 2 ? kMostShort : kMostPadding) > size) continue;
+    if (exact && padding > 0) continue;
+    ways.push_back(lanes);
   }
   return ways;
+}
+
+// How much a reduction to one value reads of its only operand; 0 if it is another kind.
+int64_t BytesToOneValue(const RangeSets& sets, const StatementAccesses& reduce) {
+  if (reduce.loads.size() != 1 || sets.Of(reduce.node) != 0) return 0;
+  int loops = 0;
+  for (const UOp* r : reduce.node->src().subspan(1)) {
+    loops += r->range_type() == AxisType::kThread ? 0 : 1;
+  }
+  if (loops != 1) return 0;
+  const UOp* buffer = reduce.loads[0]->src(0);
+  return buffer->buffer_size() * ByteSize(buffer->dtype.scalar);
+}
+
+// Lanes along `loop`, in each of so many parts of it side by side.
+bool UnrollStreams(Scheduler& s, const UOp* loop, int64_t streams, int64_t lanes) {
+  Scheduler trial = s;
+  if (!PadTo(trial, loop, streams * lanes)) return false;
+  const int number = ReduceNumber(s, loop);
+  if (!Try(trial, ActionKind::kGroupTop, number, streams) ||
+      !Try(trial, ActionKind::kUnroll, number, 0) ||
+      !Try(trial, ActionKind::kUnroll, number, lanes)) {
+    return false;
+  }
+  s = std::move(trial);
+  return true;
+}
+
+// What comes from memory comes faster from two places at once than from one: each is fetched ahead
+// by itself. For reductions to one value, which have no rows to take side by side.
+bool ReduceInStreams(Scheduler& s, const RangeSets& sets, const StatementAccesses& reduce,
+                     const UOp* lane, Decisions& decisions) {
+  constexpr int64_t kFarCaches = 4;
+  const int64_t bytes = BytesToOneValue(sets, reduce);
+  if (bytes <= kFarCaches * s.target().l2_bytes) return false;
+  const std::vector<int64_t> ways = {2, 4, 1};
+  const int64_t streams = decisions.Pick("streams", ways);
+  if (streams == 1) return false;
+  const int64_t vector = VectorLanes(s, reduce);
+  const bool from_memory = bytes >= StreamBytes(s.target());
+  return UnrollStreams(s, lane, streams, (from_memory ? 2 : kSumRegisters) * vector);
 }
 
 }  // namespace
@@ -196,11 +251,13 @@ void GroupReductions(Scheduler& s, Decisions& decisions) {
         if (changed) break;
         continue;
       }
+      changed = ReduceInStreams(s, sets, reduce, lane.range, decisions);
+      if (changed) break;
       const int64_t vector = VectorLanes(s, reduce);
       const int64_t size = lane.range->range_size();
       // Independent sums hide the latency of one: several registers here, unless a tile of outputs
       // (TileDotProducts) will give them.
-      int64_t most = 4 * vector;
+      int64_t most = kSumRegisters * vector;
       for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
         if (r->range_type() != AxisType::kLoop || r->range_size() < 2) continue;
         if (PatternAlong(reduce, r).fixed > 0) most = std::max(vector, most / 2);
@@ -218,10 +275,8 @@ void GroupReductions(Scheduler& s, Decisions& decisions) {
       if (amount == 0) amount = Dividing(size, {vector / 2, vector / 4});
       if (amount == 0 && size <= vector) amount = size;
       if (amount < 2) continue;
-      if (Try(s, ActionKind::kUnroll, ReduceNumber(s, lane.range), amount)) {
-        changed = true;
-        break;
-      }
+      changed = PadAndApply(s, ActionKind::kUnroll, lane.range, amount);
+      if (changed) break;
     }
   }
 }

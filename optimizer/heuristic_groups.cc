@@ -84,13 +84,6 @@ struct Group {
   const UOp* rows = nullptr;
 };
 
-bool PadAndApply(Scheduler& s, ActionKind kind, const UOp* range, int64_t amount) {
-  const int axis = AxisNumber(s, range);
-  if (range->range_size() % amount != 0 && !Try(s, ActionKind::kPadTo, axis, amount)) return false;
-  const UOp* padded = s.axes()[axis].range;
-  return Try(s, kind, kind == ActionKind::kUnroll ? ReduceNumber(s, padded) : axis, amount);
-}
-
 // Bytes of all temporaries for one value of the loops that are shared, rows in registers included.
 int64_t BytesOfTile(const Scheduler& s, const Group& group) {
   int64_t iterations = 1;
@@ -169,7 +162,7 @@ void TileGroupRows(Scheduler& s, Decisions& decisions) {
   const RowTile tile = decisions.Pick("row-tile", tiles);
   const int axis = AxisNumber(s, group.rows);
   const int64_t block = tile.rows * tile.count;
-  if (group.rows->range_size() % block != 0 && !Try(s, ActionKind::kPadTo, axis, block)) return;
+  if (!PadTo(s, group.rows, block)) return;
   Try(s, ActionKind::kUpcast, axis, tile.rows);
 }
 

@@ -17,6 +17,13 @@ int ReduceNumber(const Scheduler& s, const UOp* range);
 /// Applies one action if it is legal.
 bool Try(Scheduler& s, ActionKind kind, int axis, int64_t amount);
 
+/// Pads the axis of `range` if its size is no multiple. True if it is one now.
+bool PadTo(Scheduler& s, const UOp* range, int64_t multiple);
+
+/// Cuts `amount` steps from a loop by an action, padding the loop if that does not divide it.
+/// Leaves all as it was if one of the two is refused.
+bool PadAndApply(Scheduler& s, ActionKind kind, const UOp* range, int64_t amount);
+
 /// Lanes of one register for the widest element that the statement touches.
 int64_t VectorLanes(const Scheduler& s, const StatementAccesses& accesses);
 

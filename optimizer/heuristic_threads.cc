@@ -100,12 +100,7 @@ void DivideAmongThreads(Scheduler& s, Decisions& decisions) {
   if (const UOp* range = s.axes()[best.axis].range; IsScanned(s.kernel(), range)) {
     best.threads = ScanParts(s, range, best.threads);
   }
-  Scheduler trial = s;  // Padding without threads would be a loss.
-  if (trial.axes()[best.axis].size % best.threads != 0 &&
-      !Try(trial, ActionKind::kPadTo, best.axis, best.threads)) {
-    return;
-  }
-  if (Try(trial, ActionKind::kThread, best.axis, best.threads)) s = std::move(trial);
+  PadAndApply(s, ActionKind::kThread, s.axes()[best.axis].range, best.threads);
 }
 
 }  // namespace quern

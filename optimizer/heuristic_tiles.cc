@@ -38,12 +38,6 @@ int64_t PaddedRows(int64_t most, int64_t size) {
   return best;
 }
 
-bool UpcastPadded(Scheduler& s, const UOp* range, int64_t amount) {
-  const int axis = AxisNumber(s, range);
-  if (range->range_size() % amount != 0 && !Try(s, ActionKind::kPadTo, axis, amount)) return false;
-  return Try(s, ActionKind::kUpcast, axis, amount);
-}
-
 // Operands of a statement that are used again along `row`; those with lanes count above all others.
 int ReuseAlong(const StatementAccesses& statement, const UOp* lane, const UOp* row) {
   constexpr int kWithLanes = 16;
@@ -129,8 +123,8 @@ bool TileTransposed(Scheduler& scheduler, const UOp* lane, const UOp* other, int
   if (BlockOfTiles((lane->range_size() + vector - 1) / vector) == 0) {
     PadToBlocks(s, lane_axis, vector);
   }
-  if (!UpcastPadded(s, s.axes()[first].range, vector)) return false;
-  if (!UpcastPadded(s, s.axes()[second].range, vector)) return false;
+  if (!PadAndApply(s, ActionKind::kUpcast, s.axes()[first].range, vector)) return false;
+  if (!PadAndApply(s, ActionKind::kUpcast, s.axes()[second].range, vector)) return false;
   if (lane->range_size() > vector && other->range_size() > vector) {
     BlockTransposed(s, lane_axis, other_axis);
   }
@@ -154,7 +148,7 @@ bool UpcastSides(Scheduler& s, const std::vector<Side>& sides) {
   for (size_t i = 0; i < sides.size(); ++i) {
     if (numbers[i] < 0 || sides[i].amount < 2) continue;
     const int64_t size = s.axes()[numbers[i]].size;
-    if (!UpcastPadded(s, s.axes()[numbers[i]].range, sides[i].amount)) {
+    if (!PadAndApply(s, ActionKind::kUpcast, s.axes()[numbers[i]].range, sides[i].amount)) {
       if (i == 0) return false;
       continue;
     }
@@ -246,6 +240,22 @@ OutputTile ScanTile(const Scheduler& s, const StatementAccesses& store, int64_t 
           together == 0 ? PaddedRows(most, rows->range_size()) : together};
 }
 
+// Where a row is reduced with lanes along itself and then written: the same lanes, so that both
+// loops, padded alike, have the same steps, and one can keep values for the other. 0: there is no
+// such reduction.
+int64_t LanesOfReduction(const Scheduler& s, int64_t size) {
+  for (const UOp* u : Toposort(s.kernel())) {
+    if (u->op != Op::kReduce) continue;
+    int64_t steps = 1;
+    int64_t lanes = 1;
+    for (const UOp* r : u->src().subspan(1)) {
+      (r->range_type() == AxisType::kUnroll ? lanes : steps) *= r->range_size();
+    }
+    if (lanes > 1 && steps * lanes != size && (size + lanes - 1) / lanes == steps) return lanes;
+  }
+  return 0;
+}
+
 // Tiles for lanes along `lane`: what is believed to be best, then others for a search to measure.
 // `row_axis` may be nullptr.
 std::vector<OutputTile> OutputTiles(const Scheduler& s, const RangeSets& sets,
@@ -266,6 +276,8 @@ std::vector<OutputTile> OutputTiles(const Scheduler& s, const RangeSets& sets,
     tiles[0] = ScanTile(s, statement, size, vector, row_axis);
   } else if (row_axis != nullptr) {
     tiles[0] = WithRows(s, lanes, vector, row_axis, shared);
+  } else if (const int64_t same = LanesOfReduction(s, size); stores && same != 0) {
+    tiles[0].lanes = same;
   }
   const auto add = [&](const OutputTile& tile) {
     constexpr size_t kMost = 24;
