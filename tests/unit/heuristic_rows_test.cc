@@ -38,7 +38,8 @@ TEST(HeuristicRowsTest, LongRowsArePaddedForFourRegisters) {
     EXPECT_THAT(Schedule(kRowMax, Concat("i=64,j=", columns)), HasSubstr("UNROLL(0,64)"));
   }
   EXPECT_THAT(Schedule(kRowMax, "i=64,j=1024"), Not(HasSubstr("PADTO")));
-  EXPECT_EQ(Schedule(kRowMax, "i=64,j=197"), "PADTO(1,32) UNROLL(0,32)");  // 256 would be a third more
+  EXPECT_EQ(Schedule(kRowMax, "i=64,j=197"),
+            "PADTO(1,32) UNROLL(0,32)");  // 256 would be a third more
   EXPECT_EQ(Schedule(kRowMax, "i=64,j=36"), "PADTO(1,16) UNROLL(0,16) UNROLL(0,0)");
   EXPECT_EQ(Schedule(kRowMax, "i=64,j=100"), "PADTO(1,64) UNROLL(0,64) UNROLL(0,0)");
   // Few steps of one vector are better than padding.
@@ -102,8 +103,9 @@ TEST(HeuristicRowsTest, NumbersAreThoseOfTheInterpreter) {
             "v[i] = sum[j](X[i,j]*X[i,j]); Y[i,j] = X[i,j]/sqrt(v[i]+0.001)*g[j]",
             "s[] = sum[i,j](abs(X[i,j]))"}) {
         SCOPED_TRACE(Concat(formula, " | ", n, " | ", cores));
-        const FormulaKernel k =
-            KernelOf(formula, Concat("i=35,j=", n, formula == kSoftmax ? Concat(",l=", n, ",m=", n) : "").c_str());
+        const FormulaKernel k = KernelOf(
+            formula,
+            Concat("i=35,j=", n, formula == kSoftmax ? Concat(",l=", n, ",m=", n) : "").c_str());
         Scheduler s(*k.graph, k.sink, target);
         ApplyHeuristic(s);
         EXPECT_EQ(RunAgainstInterpreter(*k.graph, k.sink, s.kernel(), target, *device), "")
