@@ -14,12 +14,17 @@ namespace {
 constexpr const char* kSoftmax =
     "m[i] = max[j](X[i,j]); e[i,j] = exp(X[i,j]-m[i]); Y[i,j] = e[i,j]/sum[k](e[i,k])";
 
-// How far ahead each marked load fetches, in elements, as the heuristic schedules the kernel.
-std::vector<int64_t> Distances(const char* formula, const char* sizes) {
+// How far ahead each marked load fetches, in elements, under `actions`, or if there are none as the
+// heuristic schedules the kernel.
+std::vector<int64_t> Distances(const char* formula, const char* sizes, const char* actions = "") {
   FormulaKernel k = KernelOf(formula, sizes);
   const Target target = Avx512Target(1);
   Scheduler s(*k.graph, k.sink, target);
-  ApplyHeuristic(s);
+  if (*actions == '\0') {
+    ApplyHeuristic(s);
+  } else {
+    EXPECT_EQ(s.ApplyAll(*ParseActions(actions)), absl::OkStatus());
+  }
   PassOptions options;
   options.verify = true;
   std::vector<int64_t> distances;
@@ -37,14 +42,17 @@ std::vector<int64_t> Distances(const char* formula, const char* sizes) {
 using List = std::vector<int64_t>;
 
 TEST(PrefetchRowsTest, TheSecondLoopOverARowFetchesTheNextRow) {
-  EXPECT_EQ(Distances(kSoftmax, "i=4095,j=1024,k=1024"), List{1024});
-  EXPECT_EQ(Distances("Y[i,j] = X[i,j]/sqrt(sum[k](X[i,k]*X[i,k]))", "i=4095,j=512,k=512"),
+  EXPECT_EQ(Distances(kSoftmax, "i=4095,j=1024,k=1024", "UNROLL(0,64) UNROLL(1,64) UPCAST(1,64)"),
+            List{1024});
+  EXPECT_EQ(Distances("Y[i,j] = X[i,j]/sqrt(sum[k](X[i,k]*X[i,k]))", "i=4095,j=512,k=512",
+                      "UNROLL(0,64) UPCAST(1,64)"),
             List{512});
 }
 
 // Rows that go in pairs fetch those of the next pair.
 TEST(PrefetchRowsTest, PairsOfRowsFetchTheNextTwo) {
   EXPECT_EQ(Distances(kSoftmax, "i=4096,j=1024,k=1024"), (List{2048, 2048}));
+  EXPECT_EQ(Distances(kSoftmax, "i=4095,j=1024,k=1024"), (List{2048, 2048}));  // padded to pairs
 }
 
 TEST(PrefetchRowsTest, WhatIsReadOnceIsNotFetched) {
