@@ -87,10 +87,7 @@ TEST(KernelImageTest, ChangedBytesAreHarmless) {
 }
 
 TEST(KernelImageTest, OtherBytesAreNoImage) {
-  for (const char* bytes : {"", "QKI", "QKI1", "QKI3",
-                            "\x7f"
-                            "ELF",
-                            "not an image at all"}) {
+  for (const char* bytes : {"", "QKI", "QKI1", "QKI3", "\177ELF", "not an image at all"}) {
     EXPECT_FALSE(ParseImage(bytes).ok()) << bytes;
   }
 }
