@@ -66,15 +66,16 @@ class Prefetcher {
     const bool is_loop = u->op == Op::kLoop;
     if (is_loop) loops_.push_back(u->src(0));
     Ranges sources;
-    bool innermost = is_loop;
+    const int64_t loops_before = loops_seen_;
     for (const UOp* s : u->src()) {
-      if (s->op == Op::kLoop) innermost = false;
       const bool inner = GetOpInfo(s->op).statement && s->op != Op::kStore;
       sources.push_back(inner ? Statement(s) : s);
     }
     const UOp* result = WithSources(g_, u, sources);
-    if (innermost) result = FetchIn(result);
-    if (is_loop) loops_.pop_back();
+    if (!is_loop) return result;
+    if (loops_seen_ == loops_before) result = FetchIn(result);  // an innermost one
+    ++loops_seen_;
+    loops_.pop_back();
     return result;
   }
 
@@ -225,7 +226,8 @@ class Prefetcher {
 
   UOpGraph& g_;
   const Target& target_;
-  Ranges loops_;
+  Ranges loops_;            // those that are open
+  int64_t loops_seen_ = 0;  // and closed again
 };
 
 }  // namespace

@@ -91,6 +91,10 @@ void SplitStatement(UOpGraph& g, const UOp* statement, int copies, const Simplif
     result.push_back(statement);
     return;
   }
+  if (statement->op == Op::kBlock) {
+    for (const UOp* s : statement->src()) SplitStatement(g, s, copies, options, result);
+    return;
+  }
   if (statement->op != Op::kLoop) {
     std::vector<const UOp*> inner;
     for (const UOp* s : statement->src()) SplitStatement(g, s, copies, options, inner);
@@ -127,13 +131,17 @@ void SplitStatement(UOpGraph& g, const UOp* statement, int copies, const Simplif
       piece = g.Make(shorter != nullptr ? Op::kLoop : Op::kBlock, kVoidType, body);
     }
     begin = end;
-    std::vector<const UOp*> inner;
-    const bool is_loop = piece->op == Op::kLoop;
-    if (is_loop) inner.push_back(piece->src(0));
-    for (const UOp* s : piece->src().subspan(is_loop ? 1 : 0)) {
+    if (piece->op == Op::kBlock) {  // one iteration
+      SplitStatement(g, piece, copies * pieces, options, result);
+      continue;
+    }
+    std::vector<const UOp*> inner = {piece->src(0)};
+    for (const UOp* s : piece->src().subspan(1)) {
       SplitStatement(g, s, copies * pieces, options, inner);
     }
-    result.push_back(g.Make(piece->op, kVoidType, inner));
+    const bool acts = std::any_of(inner.begin() + 1, inner.end(),
+                                  [](const UOp* s) { return s->op != Op::kGuard; });
+    if (acts) result.push_back(g.Make(Op::kLoop, kVoidType, inner));
   }
 }
 

@@ -13,8 +13,8 @@ namespace quern {
 ///  becomes
 ///     loop i < 31 { store(…) }   { store(… gate lane < 8) }
 ///
-/// Runs on lowered statements before Expand. Loops over threads are not cut, and a nest is never
-/// copied more than 24 times in all.
+/// Runs on lowered statements before Expand, and leaves no blocks and no loop without statements.
+/// Loops over threads are not cut, and a nest is never copied more than 24 times in all.
 const UOp* SplitLoops(UOpGraph& graph, const UOp* sink, const SimplifyOptions& options = {});
 
 }  // namespace quern

@@ -102,7 +102,8 @@ inline Values RunBuilt(Kernel& k, CpuKernel& built, Flush flush) {
 }
 
 inline Values RunScheduled(Kernel& k, const UOp* scheduled) {
-  absl::StatusOr<std::unique_ptr<CpuKernel>> built = BuildKernel(k.g, scheduled, Device());
+  absl::StatusOr<std::unique_ptr<CpuKernel>> built =
+      BuildKernel(k.g, scheduled, Device().target(), Device());
   if (!built.ok()) {
     ADD_FAILURE() << built.status() << "\n" << PseudoCode(scheduled);
     return {};

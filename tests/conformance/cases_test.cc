@@ -206,7 +206,7 @@ TEST(CasesTest, Case09Threads) {
     Scheduler scheduler(k.g, k.sink, four);
     ASSERT_TRUE(scheduler.Apply({ActionKind::kThread, 0, threads}).ok());
     absl::StatusOr<std::unique_ptr<CpuKernel>> built =
-        BuildKernel(k.g, scheduler.kernel(), Device());
+        BuildKernel(k.g, scheduler.kernel(), Device().target(), Device());
     ASSERT_TRUE(built.ok()) << built.status();
     for (int run = 0; run < 1000; ++run) {
       const Values values = RunBuilt(k, **built, Flush::kEnd);
@@ -224,7 +224,8 @@ TEST(CasesTest, Case09TwoCallersDoNotDeadlock) {
   many.cores = 16;
   Scheduler scheduler(k.g, k.sink, many);
   ASSERT_TRUE(scheduler.Apply({ActionKind::kThread, 0, 16}).ok());
-  absl::StatusOr<std::unique_ptr<CpuKernel>> built = BuildKernel(k.g, scheduler.kernel(), Device());
+  absl::StatusOr<std::unique_ptr<CpuKernel>> built =
+      BuildKernel(k.g, scheduler.kernel(), Device().target(), Device());
   ASSERT_TRUE(built.ok()) << built.status();
   std::vector<std::thread> callers;
   for (int caller = 0; caller < 2; ++caller) {

@@ -11,6 +11,7 @@
 #include "tests/fuzz/guarded_memory.h"
 #include "tests/fuzz/kernel_runner.h"
 #include "tests/fuzz/random_actions.h"
+#include "tests/fuzz/random_caches.h"
 #include "tests/fuzz/random_chain.h"
 #include "tests/unit/group_kernel.h"
 
@@ -67,7 +68,8 @@ struct Tally {
 std::string RunScheduled(UOpGraph& g, const RandomKernel& kernel,
                          const std::vector<GuardedMemory>& expected, Flush flush, uint64_t seed,
                          Random& random, CpuDevice& device, Tally& tally) {
-  Scheduler s(g, kernel.sink, device.target());
+  const Target target = WithRandomCaches(device.target(), seed);
+  Scheduler s(g, kernel.sink, target);
   if (random.Chance(25)) {
     ApplyHeuristic(s);
   } else {
@@ -87,11 +89,12 @@ std::string RunScheduled(UOpGraph& g, const RandomKernel& kernel,
   options.trace = [&](const Pass& pass, const UOp* before, const UOp* after, double) {
     tally.contracted += pass.name == "contract" && before != after ? 1 : 0;
   };
-  const absl::StatusOr<LoweredKernel> lowered = Lower(g, s.kernel(), device.target(), options);
+  const absl::StatusOr<LoweredKernel> lowered = Lower(g, s.kernel(), target, options);
   if (!lowered.ok()) return Concat(lowered.status().message(), "\n", what);
   std::string wrong = check(lowered->sink);
   if (wrong.empty()) {
-    const absl::StatusOr<std::unique_ptr<CpuKernel>> built = BuildKernel(g, s.kernel(), device);
+    const absl::StatusOr<std::unique_ptr<CpuKernel>> built =
+        BuildKernel(g, s.kernel(), target, device);
     if (!built.ok()) return Concat(built.status().message(), "\n", what);
     const std::vector<GuardedMemory> actual = FilledMemory(kernel, seed, flush);
     if (absl::Status status = RunKernel(**built, Views(kernel, actual)); !status.ok()) {
@@ -100,7 +103,7 @@ std::string RunScheduled(UOpGraph& g, const RandomKernel& kernel,
     wrong = CompareMemory(kernel, expected, actual);
   }
   if (wrong.empty()) return "";
-  return Concat(wrong, what, FindFaultyPass(g, s.kernel(), device.target(), check));
+  return Concat(wrong, what, FindFaultyPass(g, s.kernel(), target, check));
 }
 
 // "" if the chain of this seed is right.

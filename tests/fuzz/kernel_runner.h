@@ -37,18 +37,19 @@ inline KernelImage MakeImage(const LoweredKernel& lowered, const CompiledKernel&
   return image;
 }
 
-/// Lowers, compiles and loads a scheduled kernel, with every verifier switched on.
+/// Lowers for `target`, compiles and loads a scheduled kernel, with every verifier switched on.
 inline absl::StatusOr<std::unique_ptr<CpuKernel>> BuildKernel(UOpGraph& g, const UOp* scheduled,
+                                                              const Target& target,
                                                               CpuDevice& device) {
   PassOptions passes;
   passes.verify = true;
   passes.stream_bytes = 1;  // as if each output was larger than the caches
-  const absl::StatusOr<LoweredKernel> lowered = Lower(g, scheduled, device.target(), passes);
+  const absl::StatusOr<LoweredKernel> lowered = Lower(g, scheduled, target, passes);
   if (!lowered.ok()) return lowered.status();
   if (absl::Status s = VerifyExpanded(lowered->sink); !s.ok()) return s;
   CompileOptions options;
   options.verify = true;
-  const absl::StatusOr<CompiledKernel> compiled = CompileForCpu(*lowered, device.target(), options);
+  const absl::StatusOr<CompiledKernel> compiled = CompileForCpu(*lowered, target, options);
   if (!compiled.ok()) return compiled.status();
   return device.Load(MakeImage(*lowered, *compiled));
 }

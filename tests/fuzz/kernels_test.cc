@@ -15,6 +15,7 @@
 #include "tests/fuzz/guarded_memory.h"
 #include "tests/fuzz/kernel_runner.h"
 #include "tests/fuzz/random_actions.h"
+#include "tests/fuzz/random_caches.h"
 
 namespace quern {
 namespace {
@@ -66,7 +67,8 @@ class KernelFuzzer {
       }
     }
     Random random(~seed);
-    Scheduler scheduler(g, kernel.sink, device_.target());
+    const Target target = WithRandomCaches(device_.target(), seed);
+    Scheduler scheduler(g, kernel.sink, target);
     if (mode == Mode::kHeuristic) {
       current_case = Concat("seed ", seed, "\nactions of the heuristic\n", ToText(kernel.sink));
       ApplyHeuristic(scheduler);
@@ -95,15 +97,16 @@ class KernelFuzzer {
       return Concat("the actions changed the kernel: ", wrong, current_case);
     }
 
-    const absl::StatusOr<std::unique_ptr<CpuKernel>> built = BuildKernel(g, scheduled, device_);
+    const absl::StatusOr<std::unique_ptr<CpuKernel>> built =
+        BuildKernel(g, scheduled, target, device_);
     if (!built.ok()) {
-      return Concat(Failed(built.status()), FindFaultyPass(g, scheduled, device_.target(), check));
+      return Concat(Failed(built.status()), FindFaultyPass(g, scheduled, target, check));
     }
     const std::vector<GuardedMemory> actual = FilledMemory(kernel, seed, flush);
     if (absl::Status s = RunKernel(**built, Views(kernel, actual)); !s.ok()) return Failed(s);
     const std::string wrong = CompareMemory(kernel, expected, actual);
     if (wrong.empty()) return "";
-    return Concat(wrong, current_case, FindFaultyPass(g, scheduled, device_.target(), check));
+    return Concat(wrong, current_case, FindFaultyPass(g, scheduled, target, check));
   }
 
   int actions() const { return actions_; }

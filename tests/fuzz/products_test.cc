@@ -10,6 +10,7 @@
 #include "tests/fuzz/guarded_memory.h"
 #include "tests/fuzz/kernel_runner.h"
 #include "tests/fuzz/random_actions.h"
+#include "tests/fuzz/random_caches.h"
 #include "tests/fuzz/random_kernel.h"
 
 namespace quern {
@@ -112,7 +113,8 @@ std::string RunProduct(uint64_t seed, CpuDevice& device, Tally& tally) {
   Random random(seed);
   RandomKernel kernel = ProductGenerator(g, random).Make();
   if (random.Chance(25)) kernel.sink = MarkConstantSlot(g, kernel.sink, random.Below(2));
-  Scheduler s(g, kernel.sink, device.target());
+  const Target target = WithRandomCaches(device.target(), seed);
+  Scheduler s(g, kernel.sink, target);
   if (random.Chance(20)) {
     ApplyHeuristic(s);
   } else {
@@ -148,10 +150,11 @@ std::string RunProduct(uint64_t seed, CpuDevice& device, Tally& tally) {
     const absl::Status status = InterpretWithTemporaries(sink, Views(kernel, actual));
     return status.ok() ? CompareMemory(kernel, expected, actual) : Concat(status.message(), "\n");
   };
-  const absl::StatusOr<std::unique_ptr<CpuKernel>> built = BuildKernel(g, s.kernel(), device);
+  const absl::StatusOr<std::unique_ptr<CpuKernel>> built =
+      BuildKernel(g, s.kernel(), target, device);
   if (!built.ok()) return Concat(built.status().message(), "\n", what);
   // A machine without the instructions still has the lowered form checked.
-  const absl::StatusOr<LoweredKernel> lowered = Lower(g, s.kernel(), device.target());
+  const absl::StatusOr<LoweredKernel> lowered = Lower(g, s.kernel(), target);
   std::string wrong = check(lowered->sink);
   if (wrong.empty()) {
     const std::vector<GuardedMemory> actual = FilledMemory(kernel, seed, flush);
@@ -161,7 +164,7 @@ std::string RunProduct(uint64_t seed, CpuDevice& device, Tally& tally) {
     wrong = CompareMemory(kernel, expected, actual);
   }
   if (wrong.empty()) return "";
-  return Concat(wrong, what, FindFaultyPass(g, s.kernel(), device.target(), check));
+  return Concat(wrong, what, FindFaultyPass(g, s.kernel(), target, check));
 }
 
 TEST(ProductsTest, RandomActionsWithMatrixInstructions) {

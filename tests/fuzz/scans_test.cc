@@ -12,6 +12,7 @@
 #include "tests/fuzz/guarded_memory.h"
 #include "tests/fuzz/kernel_runner.h"
 #include "tests/fuzz/random_actions.h"
+#include "tests/fuzz/random_caches.h"
 #include "tests/fuzz/random_kernel.h"
 
 namespace quern {
@@ -165,7 +166,8 @@ std::string RunScan(uint64_t seed, CpuDevice& device, Tally& tally) {
   RandomKernel kernel = ScanGenerator(g, random).Make();
   const UOp* scanned = RecognizeScans(g, MergeLoops(g, kernel.sink));
   for (const UOp* u : Toposort(scanned)) tally.scans += u->op == Op::kScan ? 1 : 0;
-  Scheduler s(g, scanned, device.target());
+  const Target target = WithRandomCaches(device.target(), seed);
+  Scheduler s(g, scanned, target);
   if (random.Chance(20)) {
     ApplyHeuristic(s);
   } else {
@@ -192,10 +194,11 @@ std::string RunScan(uint64_t seed, CpuDevice& device, Tally& tally) {
   };
   std::string wrong = check(s.kernel());
   if (!wrong.empty()) return Concat("the actions changed the kernel: ", wrong, what);
-  const absl::StatusOr<std::unique_ptr<CpuKernel>> built = BuildKernel(g, s.kernel(), device);
+  const absl::StatusOr<std::unique_ptr<CpuKernel>> built =
+      BuildKernel(g, s.kernel(), target, device);
   if (!built.ok()) {
     return Concat(built.status().message(), "\n", what,
-                  FindFaultyPass(g, s.kernel(), device.target(), check));
+                  FindFaultyPass(g, s.kernel(), target, check));
   }
   const std::vector<GuardedMemory> actual = FilledMemory(kernel, seed, flush);
   if (absl::Status status = RunKernel(**built, Views(kernel, actual)); !status.ok()) {
@@ -203,7 +206,7 @@ std::string RunScan(uint64_t seed, CpuDevice& device, Tally& tally) {
   }
   wrong = CompareMemory(kernel, expected, actual);
   if (wrong.empty()) return "";
-  return Concat(wrong, what, FindFaultyPass(g, s.kernel(), device.target(), check));
+  return Concat(wrong, what, FindFaultyPass(g, s.kernel(), target, check));
 }
 
 TEST(ScansTest, RandomActions) {
