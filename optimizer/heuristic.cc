@@ -58,6 +58,10 @@ bool AddsFromMemory(const Scheduler& s, const UOp* reduce) {
   return buffer->buffer_size() * ByteSize(buffer->dtype.scalar) >= StreamBytes(s.target());
 }
 
+int64_t RegisterBytes(const Target& target) {
+  return int64_t{target.vector_registers} * target.vector_bytes;
+}
+
 // Rows of reductions that have lanes along the reduced axis, all reduced over the same loops.
 struct RowReductions {
   uint64_t rows = 0;        // the loops around them; 0: there are none of the kind
@@ -84,18 +88,22 @@ RowReductions FindRowReductions(const RangeSets& sets, const UOp* kernel) {
 // What is left as loops of a row: over what is reduced, and over what is written of it alone.
 struct RowLoops {
   std::vector<const UOp*> loops;
-  int64_t elements = 0;  // of the longest reduction or store
+  int64_t bytes = 0;  // in registers, of the longest reduction or store
 };
 
 RowLoops FindRowLoops(const RangeSets& sets, const UOp* kernel, const RowReductions& rows) {
   RowLoops found;
+  int element_bytes = 4;  // Narrower numbers are widened.
+  for (const UOp* u : Toposort(kernel)) {
+    if (u->op == Op::kLoad) element_bytes = std::max(element_bytes, ByteSize(u->dtype.scalar));
+  }
   const auto add = [&](uint64_t own) {
-    int64_t elements = 1;
+    int64_t bytes = element_bytes;
     for (const UOp* r : sets.Members(own)) {
-      elements *= r->range_size();
+      bytes *= r->range_size();
       if (!IsRegisterAxis(r->range_type())) found.loops.push_back(r);
     }
-    found.elements = std::max(found.elements, elements);
+    found.bytes = std::max(found.bytes, bytes);
   };
   for (const UOp* u : rows.reductions) {
     uint64_t own = 0;
@@ -115,8 +123,7 @@ void TakeWholeRows(Scheduler& s, Decisions& decisions) {
   const RowReductions rows = FindRowReductions(sets, s.kernel());
   if (!rows.read_again || rows.rows == 0) return;
   const RowLoops row = FindRowLoops(sets, s.kernel(), rows);
-  const int64_t vectors = row.elements * 4 / s.target().vector_bytes;
-  if (row.loops.empty() || vectors > s.target().vector_registers / 2) return;
+  if (row.loops.empty() || 2 * row.bytes > RegisterBytes(s.target())) return;
   if (!decisions.Confirm("whole-rows", true)) return;
   Scheduler trial = s;
   // From the last one on: numbers of those before it stay.
@@ -158,7 +165,7 @@ void TakeSeveralRows(Scheduler& s, Decisions& decisions) {
   }
   const RowLoops row = FindRowLoops(sets, s.kernel(), rows);
   const bool whole = row.loops.empty();
-  if (whole && row.elements * 4 * 4 > s.target().vector_registers * s.target().vector_bytes) return;
+  if (whole && 4 * row.bytes > RegisterBytes(s.target())) return;
   constexpr int64_t kLeastGroups = 16;  // With fewer, padding adds too much.
   const UOp* last = loops.back();
   const int64_t size = last->range_size();

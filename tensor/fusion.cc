@@ -74,6 +74,8 @@ absl::StatusOr<std::vector<bool>> ChooseInlined(const Formula& formula,
                     [&](int64_t s) { return tensors[s].role == TensorRole::kInOut; });
     // Later the tensor holds other numbers.
     if (reads_in_place) continue;
+    // Computed once, a reduction costs nothing.
+    if (tensors[slot].constant && kernels[i].reduces) continue;
 
     inlined[i] = true;
     double before = kernels[i].cost;

@@ -75,7 +75,8 @@ class GroupChooser {
           LowerStatement(graph, formula, meaning, static_cast<int>(i), inlined);
       // What could not be lowered will be reported where its kernel is made.
       if (sink.ok()) loads_[i] = LoadedSlots(*sink);
-      taken_[i] = !sink.ok() || UsesInPlace(static_cast<int>(i));
+      taken_[i] = !sink.ok() || UsesInPlace(static_cast<int>(i)) ||
+                  Written(static_cast<int>(i)).constant;  // It runs once.
     }
   }
 

@@ -1,11 +1,10 @@
 #include "tensor/notation.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
-#include "rewrite/concat.h"
 #include "rewrite/kernel_flags.h"
+#include "tensor/constants.h"
 #include "tensor/fusion.h"
 #include "tensor/groups.h"
 #include "tensor/lower.h"
@@ -14,31 +13,13 @@
 
 namespace quern {
 
-namespace {
-
-absl::Status MarkConstants(const std::vector<std::string>& constants,
-                           std::vector<TensorInfo>& tensors) {
-  for (const std::string& name : constants) {
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [&](const TensorInfo& t) { return t.name == name; });
-    if (found == tensors.end() || found->role != TensorRole::kInput) {
-      return absl::InvalidArgumentError(
-          Concat("constant ", name, ": the formula reads no input of this name",
-                 found == tensors.end() ? "" : ", it writes the tensor"));
-    }
-    found->constant = true;
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 absl::StatusOr<Program> ParseNotation(std::string_view text, const NotationOptions& options) {
   using namespace notation;  // NOLINT(google-build-using-namespace)
   absl::StatusOr<Formula> formula = ParseFormula(text);
   if (!formula.ok()) return formula.status();
   absl::StatusOr<FormulaMeaning> meaning = ResolveFormula(*formula, options);
   if (!meaning.ok()) return meaning.status();
+  if (absl::Status s = MarkConstants(*formula, options.constants, *meaning); !s.ok()) return s;
   std::vector<bool> inlined(formula->statements.size(), false);
   if (options.fuse) {
     absl::StatusOr<std::vector<bool>> chosen = ChooseInlined(*formula, *meaning);
@@ -58,8 +39,6 @@ absl::StatusOr<Program> ParseNotation(std::string_view text, const NotationOptio
       inside[i] = true;
     }
   }
-
-  if (absl::Status s = MarkConstants(options.constants, meaning->names.tensors); !s.ok()) return s;
 
   Program program;
   program.graph = std::make_shared<UOpGraph>();

@@ -24,6 +24,7 @@ struct ExecutionPlan::State {
     std::unique_ptr<CpuKernel> kernel;
     std::vector<Source> sources;  // in the order of the kernel's parameters
     bool in_order = false;        // the sources are the plan's arguments as they stand
+    bool once = false;            // it writes a constant intermediate
 
     State::Pointers Pointers(std::span<void* const> buffers) const {
       State::Pointers pointers;
@@ -36,6 +37,7 @@ struct ExecutionPlan::State {
   };
   std::vector<Step> steps;
   std::vector<AlignedMemory> intermediates;
+  bool once_to_run = false;  // steps that run once have not run yet
 };
 
 ExecutionPlan::ExecutionPlan(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -64,12 +66,15 @@ absl::Status ExecutionPlan::CheckBuffers(std::span<void* const> buffers) const {
 absl::Status ExecutionPlan::Run(std::span<void* const> buffers) {
   if (absl::Status s = CheckBuffers(buffers); !s.ok()) return s;
   for (State::Step& step : state_->steps) {
+    if (step.once && !state_->once_to_run) continue;
     if (step.in_order) {
       step.kernel->Run(buffers);
     } else {
       step.kernel->Run(step.Pointers(buffers));
     }
   }
+  // Without such steps it is only read: several runs may be in progress.
+  if (state_->once_to_run) state_->once_to_run = false;
   return absl::OkStatus();
 }
 
@@ -81,7 +86,12 @@ KernelFunction ExecutionPlan::raw_function() const {
 
 absl::Status ExecutionPlan::PackConstants(std::span<void* const> buffers) {
   if (absl::Status s = CheckBuffers(buffers); !s.ok()) return s;
-  for (State::Step& step : state_->steps) step.kernel->PackConstants(step.Pointers(buffers));
+  for (State::Step& step : state_->steps) {
+    const State::Pointers pointers = step.Pointers(buffers);
+    step.kernel->PackConstants(pointers);
+    if (step.once) step.kernel->Run(pointers);
+  }
+  if (state_->once_to_run) state_->once_to_run = false;
   return absl::OkStatus();
 }
 
@@ -128,6 +138,9 @@ absl::StatusOr<ExecutionPlan> Prepare(const Program& program, const PrepareConfi
       step.in_order =
           step.in_order && step.sources[i].intermediate == nullptr && step.sources[i].argument == i;
     }
+    const TensorInfo& output = program.tensors[info.output];
+    step.once = output.constant && output.role == TensorRole::kIntermediate;
+    state->once_to_run |= step.once;
     step.kernel = std::move(prepared->kernel);
     state->steps.push_back(std::move(step));
     state->reports.push_back(std::move(prepared->report));

@@ -38,10 +38,10 @@ class ExecutionPlan {
   /// its arguments, in their order: no threads, no scratch memory. Lives as long as the plan.
   KernelFunction raw_function() const;
 
-  /// Packs what the kernels keep of constant inputs (TensorInfo::constant) in the layout that their
-  /// inner loops read. Run does so the first time it is called; call this to have it done ahead, or
-  /// again after the contents of a constant have changed. Arguments and errors as for Run; no Run
-  /// may be in progress.
+  /// Computes the constant intermediates (TensorInfo::constant), and packs what the kernels keep of
+  /// constants in the layout that their inner loops read. Run does so the first time it is called;
+  /// call this to have it done ahead, or again after the contents of a constant have changed.
+  /// Arguments and errors as for Run; no Run may be in progress.
   absl::Status PackConstants(std::span<void* const> buffers);
 
   /// One per kernel, in order of execution.

@@ -24,7 +24,9 @@ struct TensorInfo {
   std::vector<int64_t> shape;
   int64_t slot = 0;  ///< of its PARAM in every kernel; its place in Program::tensors
   TensorRole role = TensorRole::kInput;
-  bool constant = false;  ///< an input with the same contents in each run: may be packed ahead
+  /// An input with the same contents in each run, or an intermediate that is computed of such
+  /// inputs alone: its kernel runs once. Either may be packed ahead.
+  bool constant = false;
 
   int64_t elements() const {
     int64_t n = 1;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "optimizer/heuristic.h"
 #include "optimizer/scheduler.h"
 #include "rewrite/build.h"
+#include "rewrite/kernel_flags.h"
 #include "runtime/cpu_target.h"
 #include "tests/unit/formula_kernel.h"
 
@@ -386,6 +388,76 @@ TEST(ConstantsTest, TheFirstRunsMayBeSeveralAtOnce) {
   }
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(wrong, 0);
+}
+
+// Y = X·(W·S): the product of the two constants is made once, and packed like an input.
+struct ConstantChain {
+  static constexpr int64_t kSize = 64;
+
+  explicit ConstantChain(std::vector<std::string> constants,
+                         std::string_view formula =
+                             "T[k,j] = sum[l](W[k,l]*S[l,j]); "
+                             "Y[i,j] = sum[k](X[i,k]*T[k,j])",
+                         std::string_view sizes = "i=64,j=64,k=64,l=64") {
+    NotationOptions options;
+    QUERN_CHECK(ParseSizes(sizes, options).ok());
+    options.constants = std::move(constants);
+    absl::StatusOr<Program> parsed = ParseNotation(formula, options);
+    QUERN_CHECK(parsed.ok());
+    program = *std::move(parsed);
+    absl::StatusOr<PrepareConfig> config = PrepareConfig::Builder().Cache(false).Build();
+    absl::StatusOr<ExecutionPlan> prepared = Prepare(program, *config);
+    QUERN_CHECK(prepared.ok());
+    plan.emplace(*std::move(prepared));
+    for (const TensorInfo& t : plan->arguments()) memory[t.name].assign(kSize * kSize, 1.0f);
+  }
+
+  std::vector<void*> Buffers() {
+    std::vector<void*> buffers;
+    for (const TensorInfo& t : plan->arguments()) buffers.push_back(memory.at(t.name).data());
+    return buffers;
+  }
+  void Fill(const std::string& name, float value) {
+    std::fill(memory.at(name).begin(), memory.at(name).end(), value);
+  }
+  float FirstOutput() {
+    QUERN_CHECK(plan->Run(Buffers()).ok());
+    return memory.at("Y")[0];
+  }
+
+  Program program;
+  std::optional<ExecutionPlan> plan;
+  std::map<std::string, std::vector<float>> memory;
+};
+
+TEST(ConstantsTest, WhatIsComputedOfThemAloneIsComputedOnce) {
+  ConstantChain chain({"W", "S"});
+  ASSERT_THAT(chain.program.kernels, SizeIs(2));
+  EXPECT_TRUE(chain.program.Find("T")->constant);
+  EXPECT_TRUE(IsConstantSlot(chain.program.kernels[1].sink, chain.program.Find("T")->slot));
+  EXPECT_EQ(chain.FirstOutput(), 4096);
+  chain.Fill("W", 2);
+  EXPECT_EQ(chain.FirstOutput(), 4096);
+  chain.Fill("X", 3);
+  EXPECT_EQ(chain.FirstOutput(), 3 * 4096);
+  ASSERT_TRUE(chain.plan->PackConstants(chain.Buffers()).ok());
+  EXPECT_EQ(chain.FirstOutput(), 6 * 4096);
+}
+
+TEST(ConstantsTest, OfOtherInputsTooItIsComputedInEachRun) {
+  ConstantChain chain({"W"});
+  EXPECT_FALSE(chain.program.Find("T") != nullptr && chain.program.Find("T")->constant);
+  EXPECT_EQ(chain.FirstOutput(), 4096);
+  chain.Fill("S", 2);
+  EXPECT_EQ(chain.FirstOutput(), 2 * 4096);
+}
+
+// The caller may give each run another buffer for an output.
+TEST(ConstantsTest, OutputsAreWrittenInEachRun) {
+  ConstantChain chain({"W", "S"}, "Y[i,j] = sum[l](W[i,l]*S[l,j])", "i=64,j=64,l=64");
+  EXPECT_EQ(chain.FirstOutput(), 64);
+  chain.Fill("Y", 0);
+  EXPECT_EQ(chain.FirstOutput(), 64);
 }
 
 TEST(ConstantsTest, MustBeInputs) {

@@ -13,8 +13,8 @@
 namespace quern {
 namespace {
 
-// Half of a padded sum of 132 groups of four, of which 128 are there: k in two blocks, each of which
-// becomes statements of its own, and four steps of the second that add nothing.
+// Half of a padded sum of 132 groups of four, of which 128 are there: k in two blocks, each of
+// which becomes statements of its own, and four steps of the second that add nothing.
 constexpr const char* kProduct = "C[i,j] = sum[k](A[i,k]*B[k,j])";
 constexpr const char* kPaddedBlocks =
     "UPCAST(1,32) UPCAST(0,8) UNROLL(0,4) LOCAL(0,0) PADTO(2,6) GROUPTOP(0,2)";
@@ -49,7 +49,8 @@ TEST(SplitLoopsTest, PiecesOfOneIterationLeaveNoBlockAndNoLoopIsEmpty) {
   EXPECT_EQ(split, 2);  // that packs, and that computes
 }
 
-// The panels of B, packed once, exceed the caches and are fetched ahead, by the loops that read them.
+// The panels of B, packed once, exceed the caches and are fetched ahead, by the loops that read
+// them.
 TEST(SplitLoopsTest, LaterPassesFindTheLoopsOfPieces) {
   PassOptions options;
   options.verify = true;
