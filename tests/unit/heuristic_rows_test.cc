@@ -10,6 +10,7 @@
 namespace quern {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -18,11 +19,12 @@ constexpr const char* kSoftmax =
     "Y[i,j] = exp(X[i,j]-max[l](X[i,l]))/sum[m](exp(X[i,m]-max[l](X[i,l])))";
 constexpr const char* kRowMax = "m[i] = max[j](X[i,j])";
 
-std::string Schedule(const char* formula, const std::string& sizes, int cores = 1) {
+std::string Schedule(const char* formula, const std::string& sizes, int cores = 1,
+                     const char* dtypes = "") {
   Target target = Avx512Target(cores);
   target.l1_bytes = 48 << 10;
   target.l2_bytes = 1 << 20;
-  const FormulaKernel k = KernelOf(formula, sizes.c_str());
+  const FormulaKernel k = KernelOf(formula, sizes, dtypes);
   Scheduler s(*k.graph, k.sink, target);
   ApplyHeuristic(s);
   return ActionsToString(s.actions());
@@ -67,6 +69,11 @@ TEST(HeuristicRowsTest, ShortRowsAreTakenWhole) {
             "UNROLL(0,64) UNROLL(1,64) UPCAST(1,64) UNROLL(1,0) UNROLL(0,0) UPCAST(1,0)");
   EXPECT_EQ(Softmax(512), "UNROLL(0,64) UNROLL(1,64) UPCAST(1,64) UPCAST(0,2)");
   EXPECT_THAT(Softmax(80), HasSubstr("UPCAST(1,16) UNROLL(1,0) UNROLL(0,0) UPCAST(1,0)"));
+  // Wider numbers fill more registers.
+  EXPECT_THAT(Schedule(kSoftmax, "i=2048,j=128,l=128,m=128", 1, "X=f64"),
+              AllOf(HasSubstr("UPCAST(1,0)"), Not(HasSubstr("UPCAST(0,2)"))));
+  EXPECT_THAT(Schedule(kSoftmax, "i=2048,j=256,l=256,m=256", 1, "X=f64"),
+              Not(HasSubstr("UPCAST(1,0)")));
   // Nothing is read again here.
   EXPECT_EQ(Schedule(kRowMax, "i=64,j=512"), "UNROLL(0,64)");
 }
