@@ -14,7 +14,6 @@ namespace quern {
 namespace {
 
 using ::testing::Each;
-using ::testing::ElementsAreArray;
 
 const double kInf = std::numeric_limits<double>::infinity();
 
