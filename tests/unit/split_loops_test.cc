@@ -13,8 +13,8 @@
 namespace quern {
 namespace {
 
-// Half of a padded sum of 132 groups of four, of which 128 are there: k in two blocks, each of
-// which becomes statements of its own, and four steps of the second that add nothing.
+// The sum has 128 steps of four, padded to 132 and cut into two blocks: the loop over blocks
+// becomes pieces of one iteration each, and the last four steps of the second block add nothing.
 constexpr const char* kProduct = "C[i,j] = sum[k](A[i,k]*B[k,j])";
 constexpr const char* kPaddedBlocks =
     "UPCAST(1,32) UPCAST(0,8) UNROLL(0,4) LOCAL(0,0) PADTO(2,6) GROUPTOP(0,2)";
