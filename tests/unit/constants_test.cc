@@ -97,14 +97,16 @@ struct ConstantChain {
                          std::string_view formula =
                              "T[k,j] = sum[l](W[k,l]*S[l,j]); "
                              "Y[i,j] = sum[k](X[i,k]*T[k,j])",
-                         std::string_view sizes = "i=64,j=64,k=64,l=64") {
+                         std::string_view sizes = "i=64,j=64,k=64,l=64",
+                         OptStrategy strategy = OptStrategy::Heuristic{}) {
     NotationOptions options;
     QUERN_CHECK(ParseSizes(sizes, options).ok());
     options.constants = std::move(constants);
     absl::StatusOr<Program> parsed = ParseNotation(formula, options);
     QUERN_CHECK(parsed.ok());
     program = *std::move(parsed);
-    absl::StatusOr<PrepareConfig> config = PrepareConfig::Builder().Cache(false).Build();
+    absl::StatusOr<PrepareConfig> config =
+        PrepareConfig::Builder().Strategy(std::move(strategy)).Cache(false).Build();
     absl::StatusOr<ExecutionPlan> prepared = Prepare(program, *config);
     QUERN_CHECK(prepared.ok());
     plan.emplace(*std::move(prepared));
@@ -141,6 +143,17 @@ TEST(ConstantsTest, WhatIsComputedOfThemAloneIsComputedOnce) {
   EXPECT_EQ(chain.FirstOutput(), 3 * 4096);
   ASSERT_TRUE(chain.plan->PackConstants(chain.Buffers()).ok());
   EXPECT_EQ(chain.FirstOutput(), 6 * 4096);
+}
+
+// Nothing is packed here: what is read is the intermediate.
+TEST(ConstantsTest, TheKernelsOfIntermediatesRunOnce) {
+  ConstantChain chain({"W", "S"}, "T[k,j] = sum[l](W[k,l]*S[l,j]); Y[i,j] = sum[k](X[i,k]*T[k,j])",
+                      "i=64,j=64,k=64,l=64", OptStrategy::NoOpt{});
+  EXPECT_EQ(chain.FirstOutput(), 4096);
+  chain.Fill("W", 2);
+  EXPECT_EQ(chain.FirstOutput(), 4096);
+  ASSERT_TRUE(chain.plan->PackConstants(chain.Buffers()).ok());
+  EXPECT_EQ(chain.FirstOutput(), 2 * 4096);
 }
 
 TEST(ConstantsTest, OfOtherInputsTooItIsComputedInEachRun) {
