@@ -229,7 +229,8 @@ void UnrollTiles(Scheduler& s, Decisions& decisions) {
   const RangeSets sets(s.kernel());
   for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
     if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) continue;
-    const int64_t steps = FindLanesInPlace(s, sets, reduce).far ? kFarSteps : kMostSteps;
+    const LanesInPlace lanes = FindLanesInPlace(s, sets, reduce);
+    const int64_t steps = lanes.pays && lanes.far ? kFarSteps : kMostSteps;
     const UOp* innermost = nullptr;
     bool unrolled = false;
     for (const UOp* r : reduce.node->src().subspan(1)) {

@@ -9,6 +9,18 @@
 namespace quern {
 namespace {
 
+// Tiles that read a panel again, from which packing it may pay.
+constexpr int64_t kLeastUses = 8;
+
+// Whether what a matrix instruction sums in a lane lies apart. It lies side by side once packed.
+bool HasGroupApart(const RangeSets& sets, const StatementAccesses& reduce, const UOp* load) {
+  for (const UOp* r : sets.Members(sets.Of(load))) {
+    if (r->range_type() != AxisType::kWarp) continue;
+    if (PatternAlong({reduce.node, {load}, nullptr}, r).strided > 0) return true;
+  }
+  return false;
+}
+
 // Whether an operand of the rows is no walk through memory along the reduced axes, in steps that
 // stay in a line of the cache. A matrix instruction reads a group of neighbours at once, if they
 // are neighbours.
@@ -155,6 +167,11 @@ void KeepAllPanels(Scheduler& s, Decisions& decisions) {
 
 LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,
                               const StatementAccesses& reduce) {
+  // In place each tile would put groups that lie apart together again.
+  for (const UOp* load : reduce.loads) {
+    if (HasGroupApart(sets, reduce, load)) return {};
+  }
+  LanesInPlace possible;
   for (const UOp* load : reduce.loads) {
     const UOp* buffer = load->src(0);
     if (buffer->op != Op::kParam || IsConstantSlot(s.kernel(), buffer->slot())) continue;
@@ -175,11 +192,14 @@ LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,
     }
     if (rows == nullptr) continue;
     const bool stays = StaysInCache(s.target(), sets, reduce, load);
-    if (!stays && !ReadsInPlace(s.target(), reduce, load, lanes, rows->range_size())) continue;
+    const bool pays = stays || rows->range_size() < kLeastUses ||
+                      ReadsInPlace(s.target(), reduce, load, lanes, rows->range_size());
     const int64_t bytes = buffer->buffer_size() * ByteSize(load->dtype.scalar);
-    return {load, rows, stays, bytes > s.target().l2_bytes};
+    const LanesInPlace found = {load, rows, stays, bytes > s.target().l2_bytes, pays};
+    if (pays) return found;
+    if (possible.load == nullptr) possible = found;
   }
-  return {};
+  return possible;
 }
 
 namespace {
@@ -228,7 +248,7 @@ void TileCaches(Scheduler& s, Decisions& decisions) {
     }
     if (!tiled || depth < 64) continue;
     const LanesInPlace lanes = sum_lanes ? LanesInPlace{} : FindLanesInPlace(s, sets, reduce);
-    if (lanes.load != nullptr && decisions.Confirm("in-place", true)) {
+    if (lanes.load != nullptr && decisions.Confirm("in-place", lanes.pays)) {
       return OrderRows(s, sets, reduce, lanes.load, lanes.rows, /*inside=*/!lanes.all);
     }
     // The output loop along which the lane operand is reused most often.
@@ -237,12 +257,8 @@ void TileCaches(Scheduler& s, Decisions& decisions) {
       if (r->range_type() != AxisType::kLoop) continue;
       for (const UOp* load : reduce.loads) {
         bool has_lanes = false;
-        bool apart = false;
+        bool apart = HasGroupApart(sets, reduce, load);
         for (const UOp* q : sets.Members(sets.Of(load))) {
-          // What a matrix instruction sums in a lane lies side by side once it is packed.
-          if (q->range_type() == AxisType::kWarp) {
-            apart |= PatternAlong({reduce.node, {load}, nullptr}, q).strided > 0;
-          }
           const AxisType type = sum_lanes ? AxisType::kUnroll : AxisType::kUpcast;
           if (q->range_type() != type || q->range_size() < VectorLanes(s, reduce)) continue;
           has_lanes = true;
@@ -256,7 +272,7 @@ void TileCaches(Scheduler& s, Decisions& decisions) {
         bool pays = apart;
         if (!sum_lanes) {  // Those read their operands as they lie in memory, if they can.
           pays |= lanes.load == load || constant ||
-                  (r->range_size() >= 8 && !FitsFirstCache(s, sets, reduce, load));
+                  (r->range_size() >= kLeastUses && !FitsFirstCache(s, sets, reduce, load));
         }
         const bool reused = pays && !sets.Depends(load, r) && r->range_size() >= 2;
         if (reused && has_lanes && (best == nullptr || r->range_size() > best->range_size())) {

@@ -63,13 +63,14 @@ bool PaysThreads(const Scheduler& s);
 /// Whether threads can divide a loop of this size, padded where it must be.
 bool CanDivide(int64_t size, int64_t threads);
 
-/// An operand of a product whose lanes are read where they lie (optimizer/reads_in_place.h), after
-/// registers have their tile.
+/// An operand of a product whose lanes may be read where they lie (optimizer/reads_in_place.h),
+/// after registers have their tile.
 struct LanesInPlace {
   const UOp* load = nullptr;  ///< its INDEX; nullptr: there is none
   const UOp* rows = nullptr;  ///< the loop over tiles that read it again
   bool all = false;           ///< all of it stays in the second-level cache
   bool far = false;           ///< its buffer is larger than that
+  bool pays = false;          ///< packing it is believed to cost more
 };
 /// In heuristic_caches.cc.
 LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,

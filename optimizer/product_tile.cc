@@ -33,6 +33,9 @@ constexpr int64_t kPageBytes = 2048, kLeastRun = 3;
 constexpr double kFarByte = 1.0 / 64;
 // Reading an operand of the rows when each step of the reduction goes to another page.
 constexpr double kRowApart = 0.5;  // cycles
+// An element of a group that a matrix instruction sums and that is put together for each row,
+// because its elements lie apart and it is used by one tile only.
+constexpr double kRowGroupElement = 4;
 // Rows that lie close are a little better: they share cache lines, or pages. For each doubling.
 constexpr double kRowDistance = 0.003;
 // Masks at the ends, and code for them, are worth it for what they save beyond this.
@@ -116,9 +119,16 @@ bool IsFar(const Problem& p, const Operand& operand) {
   return BytesOf(operand) > static_cast<double>(p.scheduler.target().l2_bytes);
 }
 
+// Whether the groups of an operand, which a matrix instruction sums, lie apart.
+bool HasScatteredGroups(const Problem& p, const Operand& operand) {
+  return p.group != nullptr && p.sets.Depends(operand.index, p.group) &&
+         PatternOf(p, operand, p.group).contiguous == 0;
+}
+
 // Whether the lanes of an operand are read where it lies, and do not stay in a cache all together.
 bool WalksInPlace(const Problem& p, const ProductTile& tile, const Operand& operand) {
   if (!operand.reused || operand.constant || tile.row_axis == nullptr) return false;
+  if (HasScatteredGroups(p, operand)) return false;
   if (p.sets.Depends(operand.index, tile.row_axis)) return false;
   if (PatternOf(p, operand, tile.lane_axis).contiguous == 0) return false;
   const Target& target = p.scheduler.target();
@@ -133,6 +143,17 @@ bool IsFarPanel(const Problem& p, const ProductTile& tile, const Operand& operan
   const double bytes = p.depth * static_cast<double>(tile.lanes) *
                        static_cast<double>(ByteSize(operand.index->dtype.scalar));
   return p.sum_loops > 1 && bytes > static_cast<double>(p.scheduler.target().l2_bytes);
+}
+
+// Whether more than one tile reads the same elements of an operand.
+bool IsReusedByTiles(const Problem& p, const ProductTile& tile, const Operand& operand) {
+  return std::any_of(p.outputs.begin(), p.outputs.end(), [&](const UOp* r) {
+    const int64_t amount = r == tile.lane_axis    ? tile.lanes
+                           : r == tile.row_axis   ? tile.rows
+                           : r == tile.other_axis ? tile.others
+                                                  : 1;
+    return r->range_size() > amount && !p.sets.Depends(operand.index, r);
+  });
 }
 
 // How many rows of a tile have elements of their own of an operand.
@@ -180,6 +201,9 @@ double WaitsOfStep(const Problem& p, const ProductTile& tile) {
     if (p.sets.Depends(operand.index, tile.lane_axis)) continue;
     const double rows = OwnRows(p, tile, operand);
     if (!operand.in_order) waits += kRowApart * rows;
+    if (HasScatteredGroups(p, operand) && !IsReusedByTiles(p, tile, operand)) {
+      waits += kRowGroupElement * rows * static_cast<double>(p.group->range_size());
+    }
     if (tile.row_axis == nullptr || !p.sets.Depends(operand.index, tile.row_axis)) continue;
     const int64_t stride = ToLinear(operand.index->src(1)).CoefficientOf(tile.row_axis);
     const int64_t bytes = std::abs(stride) * ByteSize(operand.index->dtype.scalar);
@@ -231,6 +255,9 @@ double Estimate(const Problem& p, const ProductTile& tile) {
   for (const Operand& operand : p.operands) {
     if (operand.reused && !p.sets.Depends(operand.index, tile.lane_axis)) {
       cycles += FarReads(p, tile, operand);
+      if (HasScatteredGroups(p, operand) && IsReusedByTiles(p, tile, operand)) {
+        cycles += operand.elements * kPackedElement;
+      }
       continue;
     }
     if (!operand.reused || operand.constant) continue;

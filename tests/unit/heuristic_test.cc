@@ -155,37 +155,6 @@ TEST(HeuristicTest, RowsThatLieApartAreAlwaysPackedByBlocks) {
 }
 
 // A matrix times a vector reads its operands once: lanes along the reduced axis.
-TEST(HeuristicTest, MatrixTimesVectorHasNoMatrixInstructions) {
-  Target target = Avx512Target(1);
-  target.features.push_back("avx512vnni");
-  FormulaKernel k = KernelOf("y[i] = sum[k](i32(A[i,k])*i32(x[k]))", "i=512,k=512", "A=i8,x=u8");
-  EXPECT_THAT(Choose(k, target), Not(Contains(Action{ActionKind::kTensorCore, 0, 0})));
-  EXPECT_GE(LargestAxis(k, target, AxisType::kUnroll), 16);
-}
-
-// Planes of channels: the pixels of a group lie apart, so blocks of the image are packed, too.
-TEST(HeuristicTest, PlanesOfChannelsArePackedByGroups) {
-  Target target = Avx512Target(1);
-  target.features.push_back("avx512vnni");
-  FormulaKernel k = KernelOf("y[o,h,w] = sum[c,r,s](i32(x[c,h+r,w+s])*i32(f[o,c,r,s]))",
-                             "o=64,h=56,w=56,c=64,r=3,s=3", "x=u8,f=i8");
-  const std::vector<Action> actions = Choose(k, target);
-  EXPECT_THAT(actions, Contains(Action{ActionKind::kTensorCore, 0, 0}));
-  int locals = 0;
-  for (const Action& a : actions) locals += a.kind == ActionKind::kLocal ? 1 : 0;
-  EXPECT_EQ(locals, 2) << ActionsToString(actions);
-}
-
-// A matrix instruction wants groups of neighbours: what lies apart is packed however small it is.
-TEST(HeuristicTest, GroupsThatLieApartArePacked) {
-  Target target = Avx512Target(1);
-  target.features.push_back("avx512vnni");
-  FormulaKernel k =
-      KernelOf("C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))", "i=64,j=64,k=64", "A=u8,B=i8");
-  EXPECT_THAT(Choose(k, target), Contains(Action{ActionKind::kTensorCore, 0, 0}));
-  EXPECT_GT(LargestAxis(k, target, AxisType::kLocal), 0);
-}
-
 // What stays in the first-level cache as it is, is not copied.
 TEST(HeuristicTest, SmallProductsAreNotPacked) {
   const auto packs = [](int64_t n) {
@@ -226,6 +195,28 @@ TEST(HeuristicTest, LanesOfRowsThatShareTheirPlacesInTheCacheArePacked) {
   target.l2_bytes = 4 << 20;
   EXPECT_GT(LargestAxis(KernelOf(kPixels, "o=64,p=4096,c=512"), target, AxisType::kLocal), 0);
   EXPECT_EQ(LargestAxis(KernelOf(kPixels, "o=64,p=4160,c=512"), target, AxisType::kLocal), 0);
+}
+
+// Two tiles do not pay for packing, wherever the rows lie; the second one finds in the cache what
+// the first has read.
+TEST(HeuristicTest, LanesThatAreNotWorthPackingAreReadByOneTileAfterTheOther) {
+  const std::vector<Action> actions =
+      Choose(KernelOf(kPixels, "o=16,p=4096,c=1024"), Avx512Target(1));
+  EXPECT_THAT(actions, Contains(Action{ActionKind::kSwap, 0, 1}));
+  EXPECT_THAT(actions, Not(Contains(testing::Field(&Action::kind, ActionKind::kLocal))));
+}
+
+// Some caches mind less that rows share their places, which a search can find.
+TEST(HeuristicTest, ASearchMayReadLanesWhereTheyLie) {
+  const FormulaKernel k = KernelOf(kPixels, "o=64,p=4096,c=1024");
+  const Target target = Avx512Target(1);
+  ASSERT_GT(LargestAxis(k, target, AxisType::kLocal), 0);
+  Scheduler scheduler(*k.graph, k.sink, target);
+  Decisions decisions({{"in-place", 1}});
+  ApplyHeuristic(scheduler, decisions);
+  EXPECT_THAT(scheduler.actions(), Contains(Action{ActionKind::kSwap, 0, 1}));
+  EXPECT_THAT(scheduler.actions(),
+              Not(Contains(testing::Field(&Action::kind, ActionKind::kLocal))));
 }
 
 // The order of the loops over tiles, without those in registers: 'i' and 'j', or 'I' where LOCAL.
@@ -386,16 +377,6 @@ TEST(HeuristicTest, OneLongSumIsSharedByThreads) {
   const std::vector<Action> actions = Choose(k, Avx512Target());
   EXPECT_THAT(actions, Contains(Action{ActionKind::kGroupTop, 0, 4}));
   EXPECT_EQ(LargestAxis(k, Avx512Target(), AxisType::kThread), 4);
-}
-
-TEST(HeuristicTest, MatrixInstructionsWhereTheCpuHasThem) {
-  FormulaKernel k =
-      KernelOf("C[i,j] = sum[k](f32(A[i,k])*f32(B[j,k]))", "i=64,j=64,k=64", "A=bf16,B=bf16");
-  Target target = Avx512Target();
-  EXPECT_THAT(Choose(k, target), Not(Contains(Action{ActionKind::kTensorCore, 0, 0})));
-  target.features.push_back("avx512bf16");
-  target.llvm_cpu = "znver5";
-  EXPECT_THAT(Choose(k, target), Contains(Action{ActionKind::kTensorCore, 0, 0}));
 }
 
 TEST(HeuristicTest, TheSameKernelGetsTheSameSchedule) {
