@@ -12,13 +12,25 @@ namespace {
 // Tiles that read a panel again, from which packing it may pay.
 constexpr int64_t kLeastUses = 8;
 
-// Whether what a matrix instruction sums in a lane lies apart. It lies side by side once packed.
-bool HasGroupApart(const RangeSets& sets, const StatementAccesses& reduce, const UOp* load) {
+// How an operand is read by lanes along axes of a type.
+struct LaneUse {
+  bool has_lanes = false;
+  // In memory; each tile would gather them, or put together what a matrix instruction sums in a
+  // lane. Packed they lie side by side.
+  bool apart = false;
+};
+
+LaneUse LanesOf(const Scheduler& s, const RangeSets& sets, const StatementAccesses& reduce,
+                const UOp* load, AxisType type) {
+  LaneUse use;
   for (const UOp* r : sets.Members(sets.Of(load))) {
-    if (r->range_type() != AxisType::kWarp) continue;
-    if (PatternAlong({reduce.node, {load}, nullptr}, r).strided > 0) return true;
+    // Rows beside the lanes may be as many, but seldom fill whole registers.
+    const bool lanes = r->range_type() == type && r->range_size() % VectorLanes(s, reduce) == 0;
+    if (!lanes && r->range_type() != AxisType::kWarp) continue;
+    use.has_lanes |= lanes;
+    use.apart |= PatternAlong({reduce.node, {load}, nullptr}, r).strided > 0;
   }
-  return false;
+  return use;
 }
 
 // Whether an operand of the rows is no walk through memory along the reduced axes, in steps that
@@ -167,9 +179,8 @@ void KeepAllPanels(Scheduler& s, Decisions& decisions) {
 
 LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,
                               const StatementAccesses& reduce) {
-  // In place each tile would put groups that lie apart together again.
   for (const UOp* load : reduce.loads) {
-    if (HasGroupApart(sets, reduce, load)) return {};
+    if (LanesOf(s, sets, reduce, load, AxisType::kUpcast).apart) return {};
   }
   LanesInPlace possible;
   for (const UOp* load : reduce.loads) {
@@ -182,7 +193,7 @@ LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,
         lanes = q->range_size();
       }
     }
-    if (lanes < VectorLanes(s, reduce) || FitsFirstCache(s, sets, reduce, load)) continue;
+    if (lanes % VectorLanes(s, reduce) != 0 || FitsFirstCache(s, sets, reduce, load)) continue;
     const UOp* rows = nullptr;
     for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
       if (r->range_type() != AxisType::kLoop || r->range_size() < 2 || sets.Depends(load, r)) {
@@ -256,26 +267,20 @@ void TileCaches(Scheduler& s, Decisions& decisions) {
     for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
       if (r->range_type() != AxisType::kLoop) continue;
       for (const UOp* load : reduce.loads) {
-        bool has_lanes = false;
-        bool apart = HasGroupApart(sets, reduce, load);
-        for (const UOp* q : sets.Members(sets.Of(load))) {
-          const AxisType type = sum_lanes ? AxisType::kUnroll : AxisType::kUpcast;
-          if (q->range_type() != type || q->range_size() < VectorLanes(s, reduce)) continue;
-          has_lanes = true;
-          apart |= PatternAlong({reduce.node, {load}, nullptr}, q).strided > 0;
-        }
+        const LaneUse use =
+            LanesOf(s, sets, reduce, load, sum_lanes ? AxisType::kUnroll : AxisType::kUpcast);
         // What lies apart would be gathered again and again; a constant is packed ahead. What
         // stays in the first cache as it is, gains nothing.
         const UOp* buffer = load->src(0);
         const bool constant =
             buffer->op == Op::kParam && IsConstantSlot(s.kernel(), buffer->slot());
-        bool pays = apart;
+        bool pays = use.apart;
         if (!sum_lanes) {  // Those read their operands as they lie in memory, if they can.
           pays |= lanes.load == load || constant ||
                   (r->range_size() >= kLeastUses && !FitsFirstCache(s, sets, reduce, load));
         }
         const bool reused = pays && !sets.Depends(load, r) && r->range_size() >= 2;
-        if (reused && has_lanes && (best == nullptr || r->range_size() > best->range_size())) {
+        if (reused && use.has_lanes && (best == nullptr || r->range_size() > best->range_size())) {
           best = r;
         }
       }

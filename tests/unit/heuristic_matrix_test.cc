@@ -83,8 +83,8 @@ constexpr const char* kBytes = "C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))";
 // byte, for each tile.
 TEST(HeuristicMatrixTest, AFewRowsAreNoLanes) {
   for (int64_t rows : {8, 16, 32, 48}) {
-    const std::vector<Action> actions = Choose(
-        KernelOf(kBytes, Concat("i=", rows, ",j=1024,k=1024"), "A=u8,B=i8"), VnniTarget());
+    const std::vector<Action> actions =
+        Choose(KernelOf(kBytes, Concat("i=", rows, ",j=1024,k=1024"), "A=u8,B=i8"), VnniTarget());
     ASSERT_THAT(actions, Contains(Action{ActionKind::kTensorCore, 0, 0}));
     ASSERT_GE(actions.size(), 3U) << ActionsToString(actions);
     EXPECT_EQ(actions[1], (Action{ActionKind::kUpcast, 1, 32})) << ActionsToString(actions);

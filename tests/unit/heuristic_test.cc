@@ -206,6 +206,13 @@ TEST(HeuristicTest, LanesThatAreNotWorthPackingAreReadByOneTileAfterTheOther) {
   EXPECT_THAT(actions, Not(Contains(testing::Field(&Action::kind, ActionKind::kLocal))));
 }
 
+// Seven tiles of lanes that lie apart would gather them; rows of the other operand that are as many
+// as lanes are no lanes to be read in place.
+TEST(HeuristicTest, LanesThatLieApartArePackedForAFewTilesToo) {
+  const FormulaKernel k = KernelOf(kMatmul, "i=100,j=100,k=4000");
+  EXPECT_GT(LargestAxis(k, Avx512Target(1), AxisType::kLocal), 0);
+}
+
 // Some caches mind less that rows share their places, which a search can find.
 TEST(HeuristicTest, ASearchMayReadLanesWhereTheyLie) {
   const FormulaKernel k = KernelOf(kPixels, "o=64,p=4096,c=1024");
