@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -196,7 +197,10 @@ class LaneChooser {
     }
     if (stride == 0) return Walk::kFixed;  // Only the gate depends on it.
     if (stride == 1) return Walk::kContiguous;
-    return block ? Walk::kTransposed : Walk::kApart;
+    // Only whole powers of two are transposed in registers.
+    return block && std::has_single_bit(static_cast<uint64_t>(range->range_size()))
+               ? Walk::kTransposed
+               : Walk::kApart;
   }
 
   // Copies that unrolling makes of something that depends on the ranges of `set`.

@@ -118,7 +118,7 @@ int64_t TimesUsed(const RangeSets& sets, const StatementAccesses& reduce, const 
 }
 
 bool IsProduct(const RangeSets& sets, const StatementAccesses& reduce) {
-  constexpr int64_t kLeastDepth = 64;
+  constexpr int64_t kLeastDepth = 8;
   constexpr int64_t kLeastReuse = 32;
   constexpr int64_t kLeastMatrixReuse = 8;  // Matrix instructions leave more time for packing.
   if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) return false;

@@ -9,6 +9,9 @@
 namespace quern {
 namespace {
 
+// Steps of a sum from which reading its panels in order pays for packing them; and from which it
+// does where they would be gathered.
+constexpr int64_t kLeastDepth = 64, kLeastDepthApart = 8;
 // Tiles that read a panel again, from which packing it may pay.
 constexpr int64_t kLeastUses = 8;
 
@@ -257,8 +260,10 @@ void TileCaches(Scheduler& s, Decisions& decisions) {
       depth *= r->range_size();
       sum_lanes |= IsRegisterAxis(r->range_type()) && r->range_size() >= VectorLanes(s, reduce);
     }
-    if (!tiled || depth < 64) continue;
-    const LanesInPlace lanes = sum_lanes ? LanesInPlace{} : FindLanesInPlace(s, sets, reduce);
+    if (!tiled || depth < kLeastDepthApart) continue;
+    const bool deep = depth >= kLeastDepth;
+    const LanesInPlace lanes =
+        sum_lanes || !deep ? LanesInPlace{} : FindLanesInPlace(s, sets, reduce);
     if (lanes.load != nullptr && decisions.Confirm("in-place", lanes.pays)) {
       return OrderRows(s, sets, reduce, lanes.load, lanes.rows, /*inside=*/!lanes.all);
     }
@@ -275,7 +280,7 @@ void TileCaches(Scheduler& s, Decisions& decisions) {
         const bool constant =
             buffer->op == Op::kParam && IsConstantSlot(s.kernel(), buffer->slot());
         bool pays = use.apart;
-        if (!sum_lanes) {  // Those read their operands as they lie in memory, if they can.
+        if (!sum_lanes && deep) {  // Those read their operands as they lie in memory, if they can.
           pays |= lanes.load == load || constant ||
                   (r->range_size() >= kLeastUses && !FitsFirstCache(s, sets, reduce, load));
         }

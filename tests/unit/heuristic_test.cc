@@ -213,6 +213,23 @@ TEST(HeuristicTest, LanesThatLieApartArePackedForAFewTilesToo) {
   EXPECT_GT(LargestAxis(k, Avx512Target(1), AxisType::kLocal), 0);
 }
 
+// Short sums are no reason to gather lanes, or to add those of each sum, but none to copy what lies
+// side by side either.
+TEST(HeuristicTest, ShortSumsArePackedWhereLanesLieApart) {
+  for (const char* depth : {"8", "32", "40"}) {
+    const std::string sizes = Concat("i=256,j=256,k=", depth);
+    const FormulaKernel apart = KernelOf(kMatmulTransposed, sizes);
+    EXPECT_GT(LargestAxis(apart, Avx512Target(1), AxisType::kLocal), 0) << sizes;
+    EXPECT_LT(LargestAxis(apart, Avx512Target(1), AxisType::kUnroll), 16) << sizes;
+    const FormulaKernel together = KernelOf(kMatmul, sizes);
+    EXPECT_EQ(LargestAxis(together, Avx512Target(1), AxisType::kLocal), 0) << sizes;
+  }
+  FormulaKernel depthwise =
+      KernelOf("Y[h,w,c] = sum[p,q](X[h+p,w+q,c]*W[p,q,c])", "h=14,w=14,c=512,p=3,q=3");
+  depthwise.sink = MarkConstantSlot(*depthwise.graph, depthwise.sink, 2);
+  EXPECT_EQ(LargestAxis(depthwise, Avx512Target(1), AxisType::kLocal), 0);
+}
+
 // Some caches mind less that rows share their places, which a search can find.
 TEST(HeuristicTest, ASearchMayReadLanesWhereTheyLie) {
   const FormulaKernel k = KernelOf(kPixels, "o=64,p=4096,c=1024");
