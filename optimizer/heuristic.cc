@@ -5,6 +5,7 @@
 
 #include "codegen/stream_stores.h"
 #include "optimizer/best_first.h"
+#include "optimizer/cpu_traits.h"
 #include "optimizer/heuristic_steps.h"
 #include "rewrite/temporaries.h"
 
@@ -14,9 +15,9 @@ void UseMatrixInstructions(Scheduler& s, Decisions&) {
   if (TileMatrixInstructions(s)) return;
   // VDPBF16PS runs at half the speed of f32 products on Intel's cores and at twice on AMD's: see
   // docs/decisions.md. The search may still choose it.
-  const bool slow_bf16 = s.target().llvm_cpu.rfind("znver", 0) != 0;
+  const bool fast_bf16 = TraitsOf(s.target()).fast_bf16;
   for (const UOp* u : Toposort(s.kernel())) {
-    if (u->op == Op::kLoad && u->dtype.scalar == ScalarType::kBF16 && slow_bf16) return;
+    if (u->op == Op::kLoad && u->dtype.scalar == ScalarType::kBF16 && !fast_bf16) return;
   }
   // A matrix times a vector is bound by memory, which lanes along the reduced axis read best.
   const auto has_product = [](const Scheduler& trial) {
@@ -143,14 +144,17 @@ void TakeWholeRows(Scheduler& s, Decisions& decisions) {
 // A row that is combined and then read again waits for its lanes to be added: each step takes
 // several cycles, and nothing else can be done. With two rows there is; and while one is written,
 // the other is fetched. Rows that the first-level cache does not hold are better read one by one,
-// and those of which the registers hold only one. What is only added comes faster from memory in
-// eight streams.
+// and those of which the registers hold only one. From memory some cores read several rows faster
+// than one, and then eight of what is only added; others are slower.
 void TakeSeveralRows(Scheduler& s, Decisions& decisions) {
   constexpr int kLeastRegisters = 32;  // two rows of up to four vectors, and what exp needs
+  constexpr int64_t kNearCaches = 2;
   if (s.target().vector_registers < kLeastRegisters) return;
   const RangeSets sets(s.kernel());
   const RowReductions rows = FindRowReductions(sets, s.kernel());
   if (rows.rows == 0) return;
+  const bool near = BufferBytes(s.kernel()) <= kNearCaches * s.target().l2_bytes;
+  const bool beside = near || TraitsOf(s.target()).rows_beside_each_other;
   int64_t bytes = BufferBytes(s.kernel());  // of a row
   const std::vector<const UOp*> loops = sets.Members(rows.rows);
   for (const UOp* r : loops) {
@@ -159,10 +163,12 @@ void TakeSeveralRows(Scheduler& s, Decisions& decisions) {
   }
   std::vector<int64_t> together;
   if (rows.read_again) {
-    if (bytes <= s.target().l1_bytes) together = {2, 4};
+    if (bytes <= s.target().l1_bytes) together = {2, 4, 1};
   } else if (AddsFromMemory(s, rows.reductions[0])) {
-    together = {8, 4};
+    together = {8, 4, 1};
   }
+  if (!beside && !together.empty())
+    std::rotate(together.begin(), together.end() - 1, together.end());
   const RowLoops row = FindRowLoops(sets, s.kernel(), rows);
   const bool whole = row.loops.empty();
   if (whole && 4 * row.bytes > RegisterBytes(s.target())) return;
@@ -171,7 +177,8 @@ void TakeSeveralRows(Scheduler& s, Decisions& decisions) {
   const int64_t size = last->range_size();
   std::erase_if(together, [&](int64_t n) { return size % n != 0 && size < kLeastGroups * n; });
   if (last->range_type() != AxisType::kLoop || together.empty()) return;
-  PadAndApply(s, ActionKind::kUpcast, last, decisions.Pick("rows-together", together));
+  const int64_t chosen = decisions.Pick("rows-together", together);
+  if (chosen > 1) PadAndApply(s, ActionKind::kUpcast, last, chosen);
 }
 
 // Where a row is reduced and then written, several steps of the writing in one pass of its loop;

@@ -22,6 +22,7 @@ constexpr const char* kRowMax = "m[i] = max[j](X[i,j])";
 std::string Schedule(const char* formula, const std::string& sizes, int cores = 1,
                      const char* dtypes = "") {
   Target target = Avx512Target(cores);
+  target.llvm_cpu = "znver5";
   target.l1_bytes = 48 << 10;
   target.l2_bytes = 1 << 20;
   const FormulaKernel k = KernelOf(formula, sizes, dtypes);
