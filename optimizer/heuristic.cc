@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "codegen/stream_stores.h"
 #include "optimizer/best_first.h"
 #include "optimizer/cpu_traits.h"
 #include "optimizer/heuristic_steps.h"
+#include "rewrite/linear.h"
 #include "rewrite/temporaries.h"
 
 namespace quern {
@@ -261,26 +263,37 @@ void UnrollTiles(Scheduler& s, Decisions& decisions) {
 }
 
 // A reduction with lanes over outputs that reads one vector of each row jumps through memory from
-// row to row. Reading rows front to back keeps the hardware's prefetching busy instead.
+// row to row. Reading rows front to back keeps the hardware's prefetching busy instead. Each pass
+// over a row loads and stores all sums, which few sums for what is read can afford.
 void StreamRows(Scheduler& s, Decisions&) {
   constexpr int64_t kLeastRows = 64;
+  constexpr int64_t kMostSums = 8;    // vectors
+  constexpr int64_t kMostStride = 2;  // of sums, in the output: pairs are interleaved in registers
   const RangeSets sets(s.kernel());
-  for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
+  const std::vector<StatementAccesses> all = CollectAccesses(s.kernel());
+  const StatementAccesses* store = FindStore(all);
+  for (const StatementAccesses& reduce : all) {
     if (reduce.node->op != Op::kReduce || reduce.node->source_count != 2) continue;
     const UOp* rows = reduce.node->src(1);
     if (rows->range_type() != AxisType::kReduce || rows->range_size() < kLeastRows) continue;
     if (IsProduct(sets, reduce)) continue;
     int64_t outputs = 1;
+    int64_t sums = 1;
     const UOp* lanes = nullptr;
     const UOp* columns = nullptr;
     for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
       outputs *= r->range_size();
+      if (IsRegisterAxis(r->range_type())) sums *= r->range_size();
       if (r->range_type() == AxisType::kLoop) columns = r;  // the innermost one
       if (r->range_type() == AxisType::kUpcast && r->range_size() >= VectorLanes(s, reduce))
         lanes = r;
     }
     const int64_t tile_bytes = outputs * ByteSize(reduce.node->dtype.scalar);
     if (lanes == nullptr || columns == nullptr || tile_bytes > s.target().l2_bytes / 2) continue;
+    if (sums > kMostSums * VectorLanes(s, reduce)) continue;
+    const int64_t stride =
+        store == nullptr ? 1 : ToLinear(store->node->src(0)->src(1)).CoefficientOf(lanes);
+    if (std::abs(stride) > kMostStride) continue;
     if (columns->range_axis() > rows->range_axis()) continue;
     bool jumps = false;
     for (const UOp* load : reduce.loads) {
@@ -313,9 +326,9 @@ constexpr std::array<HeuristicStep, 14> kSteps = {{
      TakeSeveralRows},
     {"store-steps", "several steps of writing a row in one pass, if told to", TakeStoresTogether},
     {"small-reductions", "unroll short reduced axes", UnrollSmallReductions},
+    {"stream-rows", "read rows front to back while a tile of sums stays in cache", StreamRows},
     {"unroll-tile", "a few steps of a register tile in one pass", UnrollTiles},
     {"sum-order", "the longest loop of a sum innermost, inside those that masks follow", OrderSums},
-    {"stream-rows", "read rows front to back while a tile of sums stays in cache", StreamRows},
     {"cache-tile", "pack the operand that every row of tiles reads again", TileCaches},
     {"sum-blocks", "cut a sum whose packed panels no cache holds, and do all of a block first",
      BlockSums},

@@ -355,6 +355,24 @@ TEST(HeuristicTest, ColumnSumsStreamRows) {
   EXPECT_FALSE(t.axes().at(0).reduce) << ActionsToString(t.actions());
 }
 
+// A few rows of A: B is read row by row, and the sums, which are few for that, come from the cache.
+// Not if each would be an element of its own there.
+TEST(HeuristicTest, ProductsOfAFewRowsStreamTheOtherOperand) {
+  const auto streams = [](const char* formula, const char* sizes) {
+    const FormulaKernel k = KernelOf(formula, sizes);
+    const Target target = Avx512Target(1);
+    Scheduler s(*k.graph, k.sink, target);
+    ApplyHeuristic(s);
+    return s.axes().at(0).reduce;
+  };
+  EXPECT_TRUE(streams(kMatmul, "i=2,j=1024,k=1024"));
+  EXPECT_TRUE(streams(kMatmul, "i=4,j=1000,k=1000"));
+  EXPECT_FALSE(streams(kMatmul, "i=8,j=1024,k=1024"));
+  constexpr const char* kColumns = "C[i,j] = sum[k](A[k,i]*B[j,k])";
+  EXPECT_TRUE(streams(kColumns, "i=1024,j=2,k=1024"));
+  EXPECT_FALSE(streams(kColumns, "i=1024,j=3,k=1024"));
+}
+
 // Contiguous along the reduced axis: lanes there. Contiguous along the outputs: lanes there.
 TEST(HeuristicTest, SumsAreVectorisedAlongTheContiguousAxis) {
   for (const Target& target : {Avx512Target(), Avx2Target(), SseTarget()}) {
@@ -421,7 +439,9 @@ TEST(HeuristicTest, NumbersAreThoseOfTheInterpreter) {
     std::vector<const char*> sizes;
   };
   for (const Case& c : std::vector<Case>{
-           {kMatmul, {"i=32,j=64,k=48", "i=17,j=33,k=7", "i=1,j=1,k=1", "i=3,j=130,k=65"}},
+           {kMatmul,
+            {"i=32,j=64,k=48", "i=17,j=33,k=7", "i=1,j=1,k=1", "i=3,j=130,k=65",
+             "i=4,j=130,k=128"}},
            {kMatmulTransposed, {"i=32,j=32,k=64", "i=5,j=6,k=67"}},
            {kRowSum, {"i=16,j=256", "i=3,j=37", "i=1,j=1"}},
            {kColumnSum, {"i=64,j=64", "i=37,j=11"}},
