@@ -36,6 +36,25 @@ LaneUse LanesOf(const Scheduler& s, const RangeSets& sets, const StatementAccess
   return use;
 }
 
+// Whether an operand lies apart along the lanes. Rows may fill registers, too: what is contiguous
+// along one of the axes has its lanes there.
+bool MustBePacked(const Scheduler& s, const RangeSets& sets, const StatementAccesses& reduce) {
+  bool apart = false;
+  bool contiguous = false;
+  for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
+    if (r->range_type() != AxisType::kUpcast || r->range_size() % VectorLanes(s, reduce) != 0) {
+      continue;
+    }
+    const AccessPattern along = PatternAlong(reduce, r);
+    apart |= along.strided > 0;
+    contiguous |= along.contiguous > 0;
+  }
+  for (const UOp* r : reduce.node->src().subspan(1)) {
+    if (r->range_type() == AxisType::kWarp && PatternAlong(reduce, r).strided > 0) return true;
+  }
+  return apart && !contiguous;
+}
+
 // Whether an operand of the rows is no walk through memory along the reduced axes, in steps that
 // stay in a line of the cache. A matrix instruction reads a group of neighbours at once, if they
 // are neighbours.
@@ -182,9 +201,7 @@ void KeepAllPanels(Scheduler& s, Decisions& decisions) {
 
 LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,
                               const StatementAccesses& reduce) {
-  for (const UOp* load : reduce.loads) {
-    if (LanesOf(s, sets, reduce, load, AxisType::kUpcast).apart) return {};
-  }
+  if (MustBePacked(s, sets, reduce)) return {};
   LanesInPlace possible;
   for (const UOp* load : reduce.loads) {
     const UOp* buffer = load->src(0);

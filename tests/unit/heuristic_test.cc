@@ -230,6 +230,13 @@ TEST(HeuristicTest, ShortSumsArePackedWhereLanesLieApart) {
   EXPECT_EQ(LargestAxis(depthwise, Avx512Target(1), AxisType::kLocal), 0);
 }
 
+// Rows of a tile that fill registers are no lanes beside what is contiguous.
+TEST(HeuristicTest, RowsAsManyAsLanesDoNotKeepLanesFromBeingReadInPlace) {
+  const std::vector<Action> actions = Choose(KernelOf(kPixels, "o=16,p=3136,c=192"), SseTarget(1));
+  EXPECT_THAT(actions, Contains(Action{ActionKind::kUpcast, 0, 4}));
+  EXPECT_THAT(actions, Contains(Action{ActionKind::kSwap, 0, 1}));
+}
+
 // Some caches mind less that rows share their places, which a search can find.
 TEST(HeuristicTest, ASearchMayReadLanesWhereTheyLie) {
   const FormulaKernel k = KernelOf(kPixels, "o=64,p=4096,c=1024");
