@@ -18,7 +18,8 @@ constexpr const char* kSoftmax =
 // heuristic schedules the kernel.
 std::vector<int64_t> Distances(const char* formula, const char* sizes, const char* actions = "") {
   FormulaKernel k = KernelOf(formula, sizes);
-  const Target target = Avx512Target(1);
+  Target target = Avx512Target(1);
+  target.llvm_cpu = "znver5";  // where rows go in pairs
   Scheduler s(*k.graph, k.sink, target);
   if (*actions == '\0') {
     ApplyHeuristic(s);
