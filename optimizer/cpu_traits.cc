@@ -11,8 +11,16 @@ struct NamedTraits {
 };
 
 constexpr NamedTraits kTraits[] = {
-    {"znver4", {.rows_beside_each_other = false, .fast_bf16 = true}},
-    {"znver5", {.rows_beside_each_other = true, .fast_bf16 = true}},
+    {.llvm_cpu = "znver4",
+     .traits = {.vector_rate = 0.5,  // units of 256 bits
+                .rows_beside_each_other = false,
+                .window_rows_in_turn = true,
+                .fast_bf16 = true}},
+    {.llvm_cpu = "znver5",
+     .traits = {.vector_rate = 1,
+                .rows_beside_each_other = true,
+                .window_rows_in_turn = false,
+                .fast_bf16 = true}},
 };
 
 }  // namespace

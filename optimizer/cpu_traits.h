@@ -9,8 +9,14 @@ namespace quern {
 /// name that LLVM has for it, of what was measured (docs/decisions.md). Other cores have the
 /// defaults. A search does not need it: it measures.
 struct CpuTraits {
+  /// Arithmetic on whole registers that a core does in a second, beside one with two units as wide
+  /// as its registers.
+  double vector_rate = 1;
   /// Whether several rows that are read side by side come faster from memory than one.
   bool rows_beside_each_other = false;
+  /// Whether the outer axis of a window with channels last is better left a loop, beside a tile of
+  /// two registers of channels by a few neighbouring pixels.
+  bool window_rows_in_turn = true;
   /// Whether a product of bf16 pairs takes no longer than one of f32.
   bool fast_bf16 = false;
 };

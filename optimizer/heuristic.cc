@@ -8,6 +8,7 @@
 #include "optimizer/best_first.h"
 #include "optimizer/cpu_traits.h"
 #include "optimizer/heuristic_steps.h"
+#include "optimizer/window_tile.h"
 #include "rewrite/linear.h"
 #include "rewrite/temporaries.h"
 
@@ -212,13 +213,18 @@ void UnrollSmallReductions(Scheduler& s, Decisions& decisions) {
   constexpr int64_t kSmall = 4;
   constexpr int64_t kMostVectors = 128;
   constexpr int64_t kLeastSums = 8;
+  constexpr int64_t kLeastInTurn = 7;  // vectors; with fewer, its loop costs more than it saves
   int64_t elements = 1;
   for (const Axis& a : s.axes()) {
     if (IsRegisterAxis(a.type)) elements *= a.size;
   }
   const RangeSets sets(s.kernel());
+  const UOp* in_turn = nullptr;
   for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
+    if (reduce.node->op != Op::kReduce) continue;
     if (IsProduct(sets, reduce) && elements * 4 >= kLeastSums * s.target().vector_bytes) return;
+    const bool wide = elements > kLeastInTurn * VectorLanes(s, reduce);
+    if (wide && TraitsOf(s.target()).window_rows_in_turn) in_turn = WindowRowsAxis(sets, reduce);
   }
   const int64_t most = kMostVectors * s.target().vector_bytes / 4;
   for (size_t i = s.reduce_axes().size(); i-- > 0;) {
@@ -226,7 +232,7 @@ void UnrollSmallReductions(Scheduler& s, Decisions& decisions) {
     if (axis.type != AxisType::kReduce || axis.size < 2) continue;
     const int64_t size = axis.size;
     if (size > kSmall || elements * size > most) return;
-    if (!decisions.Confirm("short-axis", true)) return;
+    if (!decisions.Confirm("short-axis", axis.range != in_turn)) return;
     if (Try(s, ActionKind::kUnroll, static_cast<int>(i), 0)) elements *= size;
   }
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "optimizer/cpu_traits.h"
 #include "optimizer/heuristic_steps.h"
 #include "optimizer/work.h"
 
@@ -192,7 +193,8 @@ bool PaysThreads(const Scheduler& s) {
   const double bandwidth = work.bytes <= static_cast<double>(s.target().l2_bytes)
                                ? kCachedBytesPerSecond
                                : kBytesPerSecond;
-  return work.cost / kOperationsPerSecond + work.bytes / bandwidth >= kLeastThreadedSeconds;
+  const double operations = kOperationsPerSecond * TraitsOf(s.target()).vector_rate;
+  return work.cost / operations + work.bytes / bandwidth >= kLeastThreadedSeconds;
 }
 
 bool CanDivide(int64_t size, int64_t threads) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "optimizer/best_first.h"
+#include "optimizer/cpu_traits.h"
 #include "optimizer/heuristic_steps.h"
 #include "rewrite/linear.h"
 
@@ -181,7 +182,42 @@ double CyclesOf(const Window& w, const OutputTile& tile) {
   return padded * std::max(operations / kPerCycle, lines) / rows;
 }
 
+// Two registers of lanes by a few neighbours along the last loop of the output, for a window whose
+// rows are read in turn.
+OutputTile TileOfNeighbours(const Window& w) {
+  const OutputTile none;
+  if (w.reduced.size() != 2 || w.outputs.empty() || w.lanes % (2 * w.vector) != 0) return none;
+  const UOp* last = w.outputs.back();
+  for (int64_t rows : {4, 7, 6, 5}) {
+    if (last->range_size() % rows == 0 && 4 * rows <= w.registers) {
+      return {2 * w.vector, last, rows};
+    }
+  }
+  return none;
+}
+
 }  // namespace
+
+const UOp* WindowRowsAxis(const RangeSets& sets, const StatementAccesses& reduce) {
+  std::vector<const UOp*> axes;
+  for (const UOp* r : reduce.node->src().subspan(1)) {
+    if (r->range_type() == AxisType::kReduce) axes.push_back(r);
+  }
+  if (axes.size() != 2) return nullptr;
+  const UOp* outer = axes[0]->range_axis() < axes[1]->range_axis() ? axes[0] : axes[1];
+  bool slides = false;
+  for (const UOp* load : reduce.loads) {
+    const LinearForm form = ToLinear(load->src(1));
+    const int64_t step = std::abs(form.CoefficientOf(outer));
+    for (const UOp* r : sets.Members(sets.Of(load))) {
+      const int64_t distance = std::abs(form.CoefficientOf(r));
+      if (r->range_type() != AxisType::kUpcast || distance < 2) continue;  // 1: the lanes
+      if (distance * (r->range_size() - 1) >= step) return nullptr;
+      slides = true;
+    }
+  }
+  return slides ? outer : nullptr;
+}
 
 std::vector<OutputTile> WindowTiles(const Scheduler& s, const RangeSets& sets,
                                     const StatementAccesses& reduce, const StatementAccesses& store,
@@ -202,7 +238,14 @@ std::vector<OutputTile> WindowTiles(const Scheduler& s, const RangeSets& sets,
   std::erase_if(tiles, [&](const OutputTile& t) {
     return t.lanes / w.vector * t.rows * w.places > kMostCopies;
   });
-  return BestFirst(tiles, kMost, [&](const OutputTile& t) { return CyclesOf(w, t); });
+  std::vector<OutputTile> sorted =
+      BestFirst(tiles, kMost, [&](const OutputTile& t) { return CyclesOf(w, t); });
+  const OutputTile neighbours = TileOfNeighbours(w);
+  if (neighbours.rows > 1 && TraitsOf(s.target()).window_rows_in_turn) {
+    std::erase(sorted, neighbours);
+    sorted.insert(sorted.begin(), neighbours);
+  }
+  return sorted;
 }
 
 }  // namespace quern

@@ -30,6 +30,12 @@ std::vector<OutputTile> WindowTiles(const Scheduler& s, const RangeSets& sets,
                                     const StatementAccesses& reduce, const StatementAccesses& store,
                                     const UOp* lane);
 
+/// Of a window of two axes that register tiles of neighbouring pixels slide along: the outer one if
+/// no tile reaches from one of its steps to the next, so that unrolling it would share nothing;
+/// nullptr otherwise. As a loop it brings the pixels of one row of the image at a time, and the
+/// borders above and below are its bounds instead of masks.
+const UOp* WindowRowsAxis(const RangeSets& sets, const StatementAccesses& reduce);
+
 }  // namespace quern
 
 #endif  // QUERN_OPTIMIZER_WINDOW_TILE_H_

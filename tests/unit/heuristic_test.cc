@@ -409,9 +409,14 @@ TEST(HeuristicTest, ThreadsFollowTheCores) {
 // A few microseconds are too little to share; twice as much is not. What is read from caches takes
 // a tenth of the time that memory would.
 TEST(HeuristicTest, ThreadsShareWhatTakesLongEnough) {
-  const auto threads = [](const FormulaKernel& k) {
-    return LargestAxis(k, Avx512Target(2), AxisType::kThread);
+  Target target = Avx512Target(2);
+  const auto threads = [&](const FormulaKernel& k) {
+    return LargestAxis(k, target, AxisType::kThread);
   };
+  target.llvm_cpu = "znver4";  // It takes twice as long.
+  EXPECT_EQ(threads(MatmulKernel(64, 64, 64)), 2);
+  EXPECT_EQ(threads(MatmulKernel(48, 48, 48)), 0);
+  target.llvm_cpu = "znver5";
   EXPECT_EQ(threads(MatmulKernel(64, 64, 64)), 0);
   EXPECT_EQ(threads(MatmulKernel(96, 96, 96)), 2);
   EXPECT_EQ(threads(KernelOf(kSoftmax, "i=16,j=1024,l=1024,m=1024")), 0);

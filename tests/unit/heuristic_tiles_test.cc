@@ -68,6 +68,36 @@ TEST(HeuristicTilesTest, WindowsHaveAsManyRowsAsTheirLinesFindPlaceInTheCache) {
               ElementsAre("UPCAST(2,16)", "UPCAST(1,14)"));
 }
 
+// Other cores than the one by which those tiles were measured: neighbouring pixels, for which the
+// window's rows come one after the other.
+TEST(HeuristicTilesTest, WindowsComeRowByRow) {
+  const Target target = Avx512Target(1);
+  EXPECT_EQ(Schedule(Depthwise(14, 512), target), "UPCAST(2,32) UPCAST(1,7) UNROLL(1,0)");
+  EXPECT_EQ(Schedule(Depthwise(56, 128), target), "UPCAST(2,32) UPCAST(1,4) UNROLL(1,0)");
+  EXPECT_THAT(Schedule(Depthwise(14, 512), Zen5()), HasSubstr("UNROLL(1,0) UNROLL(0,0)"));
+  // 13 pixels divide into no small tiles; a wide one has its window's rows in turn, too.
+  EXPECT_EQ(Schedule(Depthwise(13, 512), target), "UPCAST(2,16) UPCAST(1,13) UNROLL(1,0)");
+}
+
+// Rows of a tile that lie along the window's rows share pixels from one of these to the next.
+TEST(HeuristicTilesTest, AWindowAlongWhichATileLiesIsUnrolled) {
+  const FormulaKernel k = Depthwise(14, 512);
+  const auto rows_axis = [&](const char* actions) {
+    const Target target = Avx512Target(1);
+    Scheduler s(*k.graph, k.sink, target);
+    QUERN_CHECK(s.ApplyAll(*ParseActions(actions)).ok());
+    const RangeSets sets(s.kernel());
+    for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
+      if (reduce.node->op == Op::kReduce) return WindowRowsAxis(sets, reduce) != nullptr;
+    }
+    return false;
+  };
+  EXPECT_TRUE(rows_axis("UPCAST(2,32) UPCAST(1,7)"));
+  EXPECT_FALSE(rows_axis("UPCAST(2,32) UPCAST(0,7)"));
+  EXPECT_FALSE(rows_axis("UPCAST(2,32)"));                          // no rows
+  EXPECT_FALSE(rows_axis("UPCAST(2,32) UPCAST(1,7) UNROLL(1,0)"));  // no second axis
+}
+
 // What rows of a gigabyte leave in the cache is not counted line by line.
 TEST(HeuristicTilesTest, LongRowsAreNoWork) {
   const FormulaKernel k = KernelOf("c[j] = sum[i](X[i,j])", "i=32,j=1073741824");
