@@ -100,15 +100,35 @@ class StatementExpander {
     return Accumulates() && chained_.contains(value->src(1)) ? value->src(1) : nullptr;
   }
 
+  // Vectors that all copies of the stored value take.
+  int64_t Vectors() const { return VectorsOfOne() * Rows(); }
+  int64_t VectorsOfOne() const {
+    const int64_t lanes = axes_.lane == nullptr ? 1 : Width();
+    const int64_t bytes = ByteSize(store_->src(1)->dtype.scalar) * lanes;
+    return (bytes + target_.vector_bytes - 1) / target_.vector_bytes;
+  }
+  int64_t Rows() const {
+    int64_t rows = 1;
+    for (const UOp* r : sets_.Members(Unrolled(store_))) rows *= r->range_size();
+    return rows;
+  }
+
   // Whether the accumulators leave hardly a register besides those for one term.
   bool FillsRegisters() const {
     constexpr int64_t kSpare = 4;
-    const int64_t lanes = axes_.lane == nullptr ? 1 : Width();
-    const int64_t bytes = ByteSize(store_->src(1)->dtype.scalar) * lanes;
-    const int64_t vectors = (bytes + target_.vector_bytes - 1) / target_.vector_bytes;
-    int64_t rows = 1;
-    for (const UOp* r : sets_.Members(Unrolled(store_))) rows *= r->range_size();
-    return rows * vectors + vectors + 1 > target_.vector_registers - kSpare;
+    return Vectors() + VectorsOfOne() + 1 > target_.vector_registers - kSpare;
+  }
+
+  // Multiply-adds that wait for each other; more hide behind those of the next outputs.
+  static constexpr int64_t kInFlight = 4;
+  static bool IsProduct(const UOp* u) { return u->op == Op::kMul && IsFloat(u->dtype); }
+
+  // In how many chains to add terms up. Each product in a chain is added by the instruction that
+  // multiplies, but waits for the one before; in a tree half of them are added by others.
+  size_t Chains(const std::vector<const UOp*>& terms) const {
+    if (!std::all_of(terms.begin(), terms.end(), IsProduct)) return terms.size();
+    const int64_t vectors = Vectors();
+    return std::min(terms.size(), static_cast<size_t>((kInFlight + vectors - 1) / vectors));
   }
 
   // One term of all accumulators after the other: consecutive instructions wait for none of their
@@ -369,6 +389,13 @@ class StatementExpander {
     const UOp* first = terms[0];
     if (op == Op::kAdd) std::erase_if(terms, IsOutside);
     if (terms.empty()) terms.push_back(first);
+    if (op == Op::kAdd) {
+      const size_t chains = Chains(terms);
+      for (size_t i = chains; i < terms.size(); ++i) {
+        terms[i % chains] = Binary(g_, op, terms[i % chains], terms[i]);
+      }
+      terms.resize(chains);
+    }
     while (terms.size() > 1) {  // A balanced tree: shorter chains of latency.
       std::vector<const UOp*> next;
       for (size_t i = 0; i + 1 < terms.size(); i += 2) {

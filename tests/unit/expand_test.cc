@@ -92,5 +92,43 @@ TEST(ExpandTest, TilesThatFillTheRegistersShareNoScalars) {
   EXPECT_THAT(WorkOf("UPCAST(1,32) UPCAST(0,7)").numbers, ElementsAre(0));
 }
 
+// The additions of two sums by one output of a window of nine places that is unrolled.
+int SumsOfSums(std::string_view term, std::string_view actions) {
+  const FormulaKernel k =
+      KernelOf(Concat("y[w,o] = sum[q](", term, ")"), "o=128,w=16,q=9", "", "x=24,128");
+  const Target target = Avx512Target(1);
+  Scheduler scheduler(*k.graph, k.sink, target);
+  const absl::StatusOr<std::vector<Action>> parsed = ParseActions(actions);
+  QUERN_CHECK(parsed.ok());
+  QUERN_CHECK(scheduler.ApplyAll(*parsed).ok());
+  const absl::StatusOr<LoweredKernel> lowered =
+      Lower(*k.graph, scheduler.kernel(), target, PassOptions());
+  QUERN_CHECK_MSG(lowered.ok(), std::string(lowered.status().message()).c_str());
+  const auto is_sum = [](const UOp* u) { return u->op == Op::kAdd && IsFloat(u->dtype); };
+  int count = 0;
+  int outputs = 0;
+  for (const UOp* u : Toposort(lowered->sink)) {
+    count += is_sum(u) && is_sum(u->src(0)) && is_sum(u->src(1)) ? 1 : 0;
+    outputs += u->op == Op::kStore && u->src(0)->src(0)->op == Op::kParam ? 1 : 0;
+  }
+  QUERN_CHECK(outputs > 0);
+  return count / outputs;
+}
+
+// Each addition of a product to a sum is part of a multiply-add; one of two sums is not. Four
+// vectors of outputs hide that their chains wait. Fewer have several chains each.
+TEST(ExpandTest, ProductsAreAddedUpInChainsBesideEachOther) {
+  constexpr const char* kProduct = "x[w+q,o]*f[q,o]";
+  EXPECT_EQ(SumsOfSums(kProduct, "UPCAST(1,16) UPCAST(0,4) UNROLL(0,0)"), 0);
+  EXPECT_EQ(SumsOfSums(kProduct, "UPCAST(1,64) UNROLL(0,0)"), 0);
+  EXPECT_EQ(SumsOfSums(kProduct, "UPCAST(1,16) UPCAST(0,2) UNROLL(0,0)"), 1);
+  EXPECT_EQ(SumsOfSums(kProduct, "UPCAST(1,16) UNROLL(0,0)"), 3);
+}
+
+// What is no product needs its additions anyway.
+TEST(ExpandTest, OtherTermsAreAddedUpInATree) {
+  EXPECT_EQ(SumsOfSums("x[w+q,o]", "UPCAST(1,16) UPCAST(0,4) UNROLL(0,0)"), 3);
+}
+
 }  // namespace
 }  // namespace quern
