@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "codegen/stream_stores.h"
 #include "optimizer/best_first.h"
 #include "optimizer/cpu_traits.h"
 #include "optimizer/heuristic_steps.h"
 #include "optimizer/window_tile.h"
-#include "rewrite/linear.h"
 #include "rewrite/temporaries.h"
 
 namespace quern {
@@ -239,13 +237,14 @@ void UnrollSmallReductions(Scheduler& s, Decisions& decisions) {
 
 // A few steps of a register tile in one pass of its loop.
 void UnrollTiles(Scheduler& s, Decisions& decisions) {
-  // Of memory far away, each step reads a row of its own: two were faster than four.
-  constexpr int64_t kMostSteps = 4, kFarSteps = 2;
+  // Of memory far away, each step reads a row of its own.
+  constexpr int64_t kMostSteps = 4;
+  const int64_t far_steps = TraitsOf(s.target()).rows_beside_each_other ? kMostSteps : 2;
   const RangeSets sets(s.kernel());
   for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
     if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) continue;
     const LanesInPlace lanes = FindLanesInPlace(s, sets, reduce);
-    const int64_t steps = lanes.pays && lanes.far ? kFarSteps : kMostSteps;
+    const int64_t steps = lanes.pays && lanes.far ? far_steps : kMostSteps;
     const UOp* innermost = nullptr;
     bool unrolled = false;
     for (const UOp* r : reduce.node->src().subspan(1)) {
@@ -265,55 +264,6 @@ void UnrollTiles(Scheduler& s, Decisions& decisions) {
     }
     const int64_t chosen = decisions.Pick("steps", ways);
     if (Try(s, ActionKind::kUnroll, ReduceNumber(s, innermost), chosen)) return;
-  }
-}
-
-// A reduction with lanes over outputs that reads one vector of each row jumps through memory from
-// row to row. Reading rows front to back keeps the hardware's prefetching busy instead. Each pass
-// over a row loads and stores all sums, which few sums for what is read can afford.
-void StreamRows(Scheduler& s, Decisions&) {
-  constexpr int64_t kLeastRows = 64;
-  constexpr int64_t kMostSums = 8;    // vectors
-  constexpr int64_t kMostStride = 2;  // of sums, in the output: pairs are interleaved in registers
-  const RangeSets sets(s.kernel());
-  const std::vector<StatementAccesses> all = CollectAccesses(s.kernel());
-  const StatementAccesses* store = FindStore(all);
-  for (const StatementAccesses& reduce : all) {
-    if (reduce.node->op != Op::kReduce || reduce.node->source_count != 2) continue;
-    const UOp* rows = reduce.node->src(1);
-    if (rows->range_type() != AxisType::kReduce || rows->range_size() < kLeastRows) continue;
-    if (IsProduct(sets, reduce)) continue;
-    int64_t outputs = 1;
-    int64_t sums = 1;
-    const UOp* lanes = nullptr;
-    const UOp* columns = nullptr;
-    for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
-      outputs *= r->range_size();
-      if (IsRegisterAxis(r->range_type())) sums *= r->range_size();
-      if (r->range_type() == AxisType::kLoop) columns = r;  // the innermost one
-      if (r->range_type() == AxisType::kUpcast && r->range_size() >= VectorLanes(s, reduce))
-        lanes = r;
-    }
-    const int64_t tile_bytes = outputs * ByteSize(reduce.node->dtype.scalar);
-    if (lanes == nullptr || columns == nullptr || tile_bytes > s.target().l2_bytes / 2) continue;
-    if (sums > kMostSums * VectorLanes(s, reduce)) continue;
-    const int64_t stride =
-        store == nullptr ? 1 : ToLinear(store->node->src(0)->src(1)).CoefficientOf(lanes);
-    if (std::abs(stride) > kMostStride) continue;
-    if (columns->range_axis() > rows->range_axis()) continue;
-    bool jumps = false;
-    for (const UOp* load : reduce.loads) {
-      const StatementAccesses one = {reduce.node, {load}, nullptr};
-      jumps |= PatternAlong(one, lanes).contiguous > 0 && PatternAlong(one, rows).strided > 0 &&
-               PatternAlong(one, columns).strided > 0;
-    }
-    if (!jumps) continue;
-    const int columns_axis = AxisNumber(s, columns);
-    const int rows_axis = AxisNumber(s, rows);
-    const int64_t steps = Dividing(rows->range_size(), {8, 4, 2});
-    if (steps != 0) Try(s, ActionKind::kUnroll, ReduceNumber(s, rows), steps);
-    Try(s, ActionKind::kSwap, columns_axis, rows_axis);
-    return;
   }
 }
 

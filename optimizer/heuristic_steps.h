@@ -103,7 +103,7 @@ void UnrollTiles(Scheduler& s, Decisions& decisions);
 /// convolution inside its window, so that borders are met outside of it (heuristic_sums.cc).
 void OrderSums(Scheduler& s, Decisions& decisions);
 /// Moves a reduction over rows outside the columns, so that memory is read in the order in which it
-/// lies while a tile of sums stays in cache.
+/// lies while a tile of sums stays in cache (heuristic_streams.cc).
 void StreamRows(Scheduler& s, Decisions& decisions);
 /// Packs the operand that every row of tiles reads again (heuristic_caches.cc).
 void TileCaches(Scheduler& s, Decisions& decisions);

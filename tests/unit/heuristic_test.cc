@@ -365,12 +365,13 @@ TEST(HeuristicTest, ColumnSumsStreamRows) {
 // A few rows of A: B is read row by row, and the sums, which are few for that, come from the cache.
 // Not if each would be an element of its own there.
 TEST(HeuristicTest, ProductsOfAFewRowsStreamTheOtherOperand) {
-  const auto streams = [](const char* formula, const char* sizes) {
+  const auto streams = [](const char* formula, const char* sizes, int cores = 1) {
     const FormulaKernel k = KernelOf(formula, sizes);
-    const Target target = Avx512Target(1);
+    const Target target = Avx512Target(cores);
     Scheduler s(*k.graph, k.sink, target);
     ApplyHeuristic(s);
-    return s.axes().at(0).reduce;
+    const bool threads = s.axes().at(0).type == AxisType::kThread;
+    return s.axes().at(threads ? 1 : 0).reduce;
   };
   EXPECT_TRUE(streams(kMatmul, "i=2,j=1024,k=1024"));
   EXPECT_TRUE(streams(kMatmul, "i=4,j=1000,k=1000"));
@@ -378,6 +379,16 @@ TEST(HeuristicTest, ProductsOfAFewRowsStreamTheOtherOperand) {
   constexpr const char* kColumns = "C[i,j] = sum[k](A[k,i]*B[j,k])";
   EXPECT_TRUE(streams(kColumns, "i=1024,j=2,k=1024"));
   EXPECT_FALSE(streams(kColumns, "i=1024,j=3,k=1024"));
+  // Threads have a piece of each row of sums: at least a page, and whole lines of the cache.
+  EXPECT_TRUE(streams(kMatmul, "i=2,j=2048,k=1024", 2));
+  EXPECT_FALSE(streams(kMatmul, "i=2,j=2048,k=1024", 4));
+  EXPECT_FALSE(streams(kMatmul, "i=2,j=1024,k=1024", 2));
+  EXPECT_TRUE(streams(kMatmul, "i=3,j=3008,k=1000", 2));
+  EXPECT_FALSE(streams(kMatmul, "i=3,j=3000,k=1000", 2));
+  // A single row has one end between two pieces; what takes too short for threads has none.
+  EXPECT_TRUE(streams(kColumnSum, "i=4096,j=1000", 2));
+  EXPECT_TRUE(streams(kMatmul, "i=2,j=64,k=128", 2));
+  EXPECT_TRUE(streams(kColumns, "i=2048,j=2,k=1024", 2));
 }
 
 // Contiguous along the reduced axis: lanes there. Contiguous along the outputs: lanes there.

@@ -150,6 +150,16 @@ Target CpuNamed(const char* llvm_cpu) {
   return target;
 }
 
+// Two steps at once of rows that come from far away; four where rows are known to go side by side.
+TEST(HeuristicTilesTest, AsManyStepsFromMemoryAsRowsGoBesideEachOther) {
+  const auto schedule = [](const char* sizes, const char* cpu) {
+    return Schedule(KernelOf("C[i,j] = sum[k](A[i,k]*B[k,j])", sizes), CpuNamed(cpu));
+  };
+  EXPECT_THAT(schedule("i=16,j=1024,k=1024", "znver4"), HasSubstr("UNROLL(0,2)"));
+  EXPECT_THAT(schedule("i=16,j=1024,k=1024", "znver5"), HasSubstr("UNROLL(0,4)"));
+  EXPECT_THAT(schedule("i=16,j=64,k=64", "znver4"), HasSubstr("UNROLL(0,4)"));
+}
+
 // Two rows at once, where a row is combined and read again, the first-level cache holds it, and
 // there are registers for both.
 TEST(HeuristicTilesTest, RowsGoInPairs) {
