@@ -220,6 +220,14 @@ class LaneChooser {
     return std::ceil(bytes / vector_bytes_);
   }
 
+  // LLVM keeps vectors that are no power of two element by element from one pass of a loop to the
+  // next, unless one register holds them.
+  double AccumulatorRegisters(const UOp* lane, DType dtype) const {
+    const double registers = Registers(lane, dtype);
+    const bool whole = std::has_single_bit(static_cast<uint64_t>(lane->range_size()));
+    return whole || registers <= 1 ? registers : static_cast<double>(lane->range_size());
+  }
+
   // Instructions of all runs of an item with these lanes (nullptr: scalar copies).
   double Cost(size_t i, const UOp* lane) const {
     const Item& item = *items_[i];
@@ -260,7 +268,8 @@ class LaneChooser {
       uint64_t set = sets_.Of(item.node);
       for (const UOp* r : item.reduce_registers) set |= sets_.Bit(r);
       const double copies = Copies(item, set) / group;
-      cost += lane == nullptr ? copies : copies / size * Registers(lane, item.node->dtype);
+      cost +=
+          lane == nullptr ? copies : copies / size * AccumulatorRegisters(lane, item.node->dtype);
     }
     for (const Item* input : item.inputs) {
       if (input->node->op == Op::kStage) cost += Share(item, input->node, lane);

@@ -239,6 +239,9 @@ void UnrollSmallReductions(Scheduler& s, Decisions& decisions) {
 void UnrollTiles(Scheduler& s, Decisions& decisions) {
   // Of memory far away, each step reads a row of its own.
   constexpr int64_t kMostSteps = 4;
+  // What a pass does besides takes as long as the arithmetic of few registers, and padding adds
+  // hardly a step to a long sum.
+  constexpr int64_t kLittleWork = 16, kLongSum = 32;
   const int64_t far_steps = TraitsOf(s.target()).rows_beside_each_other ? kMostSteps : 2;
   const RangeSets sets(s.kernel());
   for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
@@ -252,12 +255,21 @@ void UnrollTiles(Scheduler& s, Decisions& decisions) {
       unrolled |= r->range_type() == AxisType::kUnroll || r->range_type() == AxisType::kWarp;
     }
     int register_axes = 0;
+    int64_t elements = 1;
     for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
-      register_axes += r->range_type() == AxisType::kUpcast ? 1 : 0;
+      if (r->range_type() != AxisType::kUpcast) continue;
+      ++register_axes;
+      elements *= r->range_size();
     }
     if (innermost == nullptr || unrolled || register_axes < 2) continue;
     const int64_t size = innermost->range_size();
     if (size < 4 * steps) continue;
+    const bool little = elements <= kLittleWork * VectorLanes(s, reduce);
+    const bool pads = little && size % steps != 0 && size >= kLongSum * steps;
+    if (pads && decisions.Confirm("padded-steps", true)) {
+      const int number = ReduceNumber(s, innermost);
+      if (PadTo(s, innermost, steps) && Try(s, ActionKind::kUnroll, number, steps)) return;
+    }
     std::vector<int64_t> ways = {steps};
     for (int64_t other : {2, 4, 8}) {
       if (other != steps && size % other == 0 && size >= 4 * other) ways.push_back(other);

@@ -151,6 +151,18 @@ Target CpuNamed(const char* llvm_cpu) {
 }
 
 // Two steps at once of rows that come from far away; four where rows are known to go side by side.
+// A tile of few registers is done with a step soon, so that several go into one pass.
+TEST(HeuristicTilesTest, LongSumsArePaddedToWholePassesOfSmallTiles) {
+  const auto schedule = [](const char* sizes, const Target& target) {
+    return Schedule(KernelOf("C[i,j] = sum[k](A[i,k]*B[k,j])", sizes), target);
+  };
+  EXPECT_THAT(schedule("i=96,j=96,k=1023", Avx2Target(1)), HasSubstr("PADTO(2,4)"));
+  EXPECT_THAT(schedule("i=96,j=96,k=1023", Avx2Target(1)), HasSubstr("UNROLL(0,4)"));
+  EXPECT_THAT(schedule("i=96,j=96,k=1024", Avx2Target(1)), Not(HasSubstr("PADTO(2")));
+  EXPECT_THAT(schedule("i=96,j=96,k=99", Avx2Target(1)), Not(HasSubstr("UNROLL")));
+  EXPECT_THAT(schedule("i=96,j=96,k=1023", Avx512Target(1)), Not(HasSubstr("UNROLL")));
+}
+
 TEST(HeuristicTilesTest, AsManyStepsFromMemoryAsRowsGoBesideEachOther) {
   const auto schedule = [](const char* sizes, const char* cpu) {
     return Schedule(KernelOf("C[i,j] = sum[k](A[i,k]*B[k,j])", sizes), CpuNamed(cpu));
