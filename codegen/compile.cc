@@ -3,6 +3,9 @@
 #include <llvm/ADT/SmallString.h>
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -143,9 +146,22 @@ absl::StatusOr<std::string> EmitFile(llvm::Module& module, llvm::TargetMachine& 
   llvm::SmallString<0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) {
+  llvm::TargetPassConfig* steps = machine.createPassConfig(passes);
+  // That pass makes trees of chains of integer sums. Their accumulators are many enough to hide how
+  // long one waits for the other, and have no register left for a tree.
+  steps->disablePass(&llvm::MachineCombinerID);
+  auto* functions = new llvm::MachineModuleInfoWrapperPass(&machine);
+  passes.add(steps);
+  passes.add(functions);
+  if (steps->addISelPasses()) {
+    return absl::InternalError("compile: this LLVM target selects no instructions");
+  }
+  steps->addMachinePasses();
+  steps->setInitialized();
+  if (machine.addAsmPrinter(passes, stream, nullptr, type, functions->getMMI().getContext())) {
     return absl::InternalError("compile: this LLVM target emits no files of the kind asked for");
   }
+  passes.add(llvm::createFreeMachineFunctionPass());
   passes.run(module);
   return std::string(bytes.data(), bytes.size());
 }

@@ -49,6 +49,29 @@ Value* Join(IRBuilderBase& b, llvm::SmallVectorImpl<Value*>& parts) {
   return parts[0];
 }
 
+// `sum` and the products of groups that stand in 32-bit lanes.
+Value* EmitInstruction(IRBuilderBase& b, const MatrixInstruction& m, Value* sum, Value* x,
+                       Value* y) {
+  const bool wide = m.lanes == 16;
+  llvm::Type* element = b.getInt8Ty();  // LLVM 22 takes the bytes of VPDPBUSD as bytes.
+  if (m.a == ScalarType::kBF16) element = b.getBFloatTy();
+  if (m.a == ScalarType::kI16) element = b.getInt16Ty();
+  llvm::Type* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(m.lanes * m.group));
+  x = b.CreateBitCast(x, type);
+  y = b.CreateBitCast(y, type);
+  if (m.a == ScalarType::kI16) {
+    const auto id =
+        wide ? llvm::Intrinsic::x86_avx512_pmaddw_d_512 : llvm::Intrinsic::x86_avx2_pmadd_wd;
+    return b.CreateAdd(sum, b.CreateIntrinsic(id, {}, {x, y}));
+  }
+  if (m.a == ScalarType::kBF16) {
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {}, {sum, x, y});
+  }
+  const auto id =
+      wide ? llvm::Intrinsic::x86_avx512_vpdpbusd_512 : llvm::Intrinsic::x86_avx512_vpdpbusd_256;
+  return b.CreateIntrinsic(id, {}, {sum, x, y});
+}
+
 }  // namespace
 
 Value* EmitInterleave(IRBuilderBase& b, std::span<Value* const> parts) {
@@ -150,18 +173,7 @@ Value* EmitMatrix(IRBuilderBase& b, const UOp* u, Value* accumulator, Value* a, 
     Value* sum = Slice(b, accumulator, first, step);
     Value* x = Slice(b, a_groups, first, step);
     Value* y = Slice(b, b_groups, first, step);
-    if (m.name == "vdpbf16ps") {
-      llvm::Type* pairs = llvm::FixedVectorType::get(b.getBFloatTy(), step * group);
-      parts.push_back(
-          b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
-                            {sum, b.CreateBitCast(x, pairs), b.CreateBitCast(y, pairs)}));
-    } else {
-      // LLVM 22 takes the bytes as bytes.
-      llvm::Type* bytes = llvm::FixedVectorType::get(b.getInt8Ty(), step * group);
-      parts.push_back(
-          b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_512, {},
-                            {sum, b.CreateBitCast(x, bytes), b.CreateBitCast(y, bytes)}));
-    }
+    parts.push_back(EmitInstruction(b, m, sum, x, y));
   }
   return Join(b, parts);
 }

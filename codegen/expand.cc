@@ -42,12 +42,15 @@ class StatementExpander {
     FindChains(order);
     group_ = FindStoredGroups(axes_, store_);
     const UOp* value = store_->src(1);
-    if (group_ != nullptr && value->op == Op::kLoad && IsVector(value)) {
+    const UOp* loaded = value->op == Op::kCast ? value->src(0) : value;
+    if (group_ != nullptr && loaded->op == Op::kLoad && IsVector(loaded)) {
       bool shared = false;
       for (const UOp* u : order) {
-        for (const UOp* s : u->src()) shared |= s == value && u != store_;
+        for (const UOp* s : u->src()) {
+          shared |= (s == loaded && u != value && u != store_) || (s == value && u != store_);
+        }
       }
-      if (!shared && CanLoadGroups(value, group_)) grouped_load_ = value;
+      if (!shared && CanLoadGroups(loaded, group_)) grouped_ = {value, loaded};
     }
     copies_.resize(store_->id + 1);
     const UOp* terms = AccumulatedTerms();
@@ -168,7 +171,7 @@ class StatementExpander {
   void ExpandNode(const UOp* u) {
     const uint64_t set = Unrolled(u);
     if (set == 0 && !IsVector(u) && u->op != Op::kReduce && !HasRegisters(u)) return;
-    if (chained_.contains(u) || u == grouped_load_) return;
+    if (chained_.contains(u) || grouped_.contains(u)) return;
     std::vector<const UOp*>& copies = copies_[u->id];
     AxisValues values(sets_.ranges().size(), 0);
     if (u == store_ && group_ != nullptr) {
@@ -255,6 +258,9 @@ class StatementExpander {
   // no lanes and `vector` does not ask for them.
   const UOp* Group(const UOp* u, const UOp* axis, bool vector, AxisValues& values) {
     const int size = static_cast<int>(axis->range_size());
+    if (u->op == Op::kCast && u->src(0)->op == Op::kLoad) {
+      return Cast(g_, Group(u->src(0), axis, vector, values), u->dtype);
+    }
     if (u->op == Op::kLoad && (IsVector(u) || !vector)) {
       const UOp* index = u->src(0);
       if (HoldsGroups(axes_, index, axis)) {
@@ -437,7 +443,7 @@ class StatementExpander {
 
   // A sum of products by matrix instructions; nullptr if the accumulator has not enough lanes.
   const UOp* ExpandMatrix(const UOp* u, const UOp* start, uint64_t closed, AxisValues& values) {
-    absl::StatusOr<MatrixFactors> factors = MatchMatrixProduct(u->src(0));
+    absl::StatusOr<MatrixFactors> factors = MatchMatrixProduct(u->src(0), target_);
     if (!factors.ok()) return nullptr;
     const MatrixInstruction& instruction = MatrixInstructions()[factors->instruction];
     if (axes_.lane == nullptr || !HasLanes(instruction, Width())) return nullptr;
@@ -448,7 +454,9 @@ class StatementExpander {
     ForEach(others, values, [&] {
       const UOp* a = Group(factors->a, axis, /*vector=*/false, values);
       const UOp* b = Group(factors->b, axis, /*vector=*/false, values);
-      sum = g_.Make(Op::kMatrix, sum->dtype, {sum, a, b}, {factors->instruction, 0});
+      sum = g_.Make(Op::kMatrix, sum->dtype,
+                    {sum, Cast(g_, a, instruction.a), Cast(g_, b, instruction.b)},
+                    {factors->instruction, 0});
     });
     return sum;
   }
@@ -458,10 +466,11 @@ class StatementExpander {
   RangeSets sets_;
   RegisterAxes axes_;
   const Target& target_;
-  int64_t number_;                     // of loads that no other statement shares; 0 if it may
-  uint64_t matrix_bit_ = 0;            // the axis that a matrix instruction sums
-  const UOp* group_ = nullptr;         // the axis whose copies of the store are one
-  const UOp* grouped_load_ = nullptr;  // the value of such a store, if it is loaded as it lies
+  int64_t number_;              // of loads that no other statement shares; 0 if it may
+  uint64_t matrix_bit_ = 0;     // the axis that a matrix instruction sums
+  const UOp* group_ = nullptr;  // the axis whose copies of the store are one
+  // The value of such a store, if it is loaded as it lies, and the load if that is converted.
+  absl::flat_hash_set<const UOp*> grouped_;
   absl::flat_hash_set<const UOp*> chained_;
   std::vector<std::vector<const UOp*>> copies_;  // by node id
 };

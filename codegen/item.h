@@ -5,6 +5,7 @@
 
 #include "rewrite/graph.h"
 #include "rewrite/range_sets.h"
+#include "rewrite/target.h"
 
 namespace quern {
 
@@ -36,8 +37,8 @@ inline bool IsItemNode(const UOp* u) {
 
 /// Chooses `lane` of every item: the register axis that gives the fewest instructions, counting how
 /// loads and stores walk through memory along it. Items that meet in an accumulator agree on the
-/// axis where they share it. `vector_bytes` is the width of a register.
-void ChooseLanes(const RangeSets& sets, int vector_bytes, std::vector<Item*>& items);
+/// axis where they share it.
+void ChooseLanes(const RangeSets& sets, const Target& target, std::vector<Item*>& items);
 
 }  // namespace quern
 

@@ -50,19 +50,19 @@ OwnWork CollectWork(const Item& item) {
 }
 
 // The axis that a matrix instruction of this item sums in each lane, if it uses one.
-const UOp* SummedInLane(const Item& item, const UOp* lane) {
+const UOp* SummedInLane(const Item& item, const UOp* lane, const Target& target) {
   if (item.node->op != Op::kReduce || lane == nullptr) return nullptr;
   for (const UOp* r : item.reduce_registers) {
     if (r->range_type() != AxisType::kWarp) continue;
-    return UsesMatrixInstruction(item.node->src(0), lane->range_size()) ? r : nullptr;
+    return UsesMatrixInstruction(item.node->src(0), lane->range_size(), target) ? r : nullptr;
   }
   return nullptr;
 }
 
 class LaneChooser {
  public:
-  LaneChooser(const RangeSets& sets, int vector_bytes, std::vector<Item*>& items)
-      : sets_(sets), vector_bytes_(vector_bytes), items_(items) {
+  LaneChooser(const RangeSets& sets, const Target& target, std::vector<Item*>& items)
+      : sets_(sets), target_(target), items_(items) {
     for (size_t i = 0; i < items.size(); ++i) {
       number_[items[i]] = i;
       work_.push_back(CollectWork(*items[i]));
@@ -217,7 +217,7 @@ class LaneChooser {
   double Registers(const UOp* lane, DType dtype) const {
     const double bytes =
         static_cast<double>(lane->range_size() * std::max(1, ByteSize(dtype.scalar)));
-    return std::ceil(bytes / vector_bytes_);
+    return std::ceil(bytes / target_.vector_bytes);
   }
 
   // LLVM keeps vectors that are no power of two element by element from one pass of a loop to the
@@ -238,7 +238,7 @@ class LaneChooser {
     double cost = 0;
     const double size = lane == nullptr ? 1 : static_cast<double>(lane->range_size());
     // A matrix instruction reads a whole group at once, multiplies and adds it.
-    const UOp* summed = SummedInLane(item, lane);
+    const UOp* summed = SummedInLane(item, lane, target_);
     const double group = summed == nullptr ? 1 : static_cast<double>(summed->range_size());
     for (const ItemAccess& access : work_[i].accesses) {
       const double copies = Copies(item, sets_.Of(access.index)) / group;
@@ -291,7 +291,7 @@ class LaneChooser {
   }
 
   const RangeSets& sets_;
-  double vector_bytes_;
+  const Target& target_;
   std::vector<Item*>& items_;
   absl::flat_hash_map<const Item*, size_t> number_;
   std::vector<OwnWork> work_;
@@ -306,15 +306,15 @@ void MoveLast(std::vector<const UOp*>& ranges, const UOp* last) {
 
 }  // namespace
 
-void ChooseLanes(const RangeSets& sets, int vector_bytes, std::vector<Item*>& items) {
-  LaneChooser chooser(sets, vector_bytes, items);
+void ChooseLanes(const RangeSets& sets, const Target& target, std::vector<Item*>& items) {
+  LaneChooser chooser(sets, target, items);
   chooser.Run();
   // A staged operand is laid out for the lanes of whoever reads it; it is filled along the same
   // axis if memory allows it, else element by element. What a matrix instruction sums in each lane
   // lies side by side there.
   absl::flat_hash_map<const Item*, const UOp*> innermost;
   for (Item* reader : items) {
-    const UOp* summed = SummedInLane(*reader, reader->lane);
+    const UOp* summed = SummedInLane(*reader, reader->lane, target);
     for (Item* item : items) {
       if (item->node->op != Op::kStage) continue;
       if (std::find(reader->inputs.begin(), reader->inputs.end(), item) == reader->inputs.end()) {

@@ -48,12 +48,8 @@ int64_t Volume(const Ranges& ranges) {
 class Linearizer {
  public:
   // Packed buffers that outlive the run are params, with slots from `next_packed` on.
-  Linearizer(UOpGraph& graph, const UOp* sink, int vector_bytes, int64_t& next_packed)
-      : g_(graph),
-        sink_(sink),
-        vector_bytes_(vector_bytes),
-        next_packed_(next_packed),
-        sets_(sink) {}
+  Linearizer(UOpGraph& graph, const UOp* sink, const Target& target, int64_t& next_packed)
+      : g_(graph), sink_(sink), target_(target), next_packed_(next_packed), sets_(sink) {}
 
   // Appends the phase, after one that fills what is packed once if there is any.
   void Run(std::vector<const UOp*>& phases) {
@@ -61,7 +57,7 @@ class Linearizer {
     PlaceAll();
     std::vector<Item*> all;
     for (Item& item : items_) all.push_back(&item);
-    ChooseLanes(sets_, vector_bytes_, all);
+    ChooseLanes(sets_, target_, all);
     for (Item* item : ItemsAhead(items_, shared_loops_)) Emit(*item);
     for (Item& item : items_) {
       if (item.node->op == Op::kStore) Emit(item);
@@ -426,7 +422,7 @@ class Linearizer {
 
   UOpGraph& g_;
   const UOp* sink_;
-  int vector_bytes_;
+  const Target& target_;
   int64_t& next_packed_;
   RangeSets sets_;
   std::deque<Item> items_;
@@ -444,11 +440,11 @@ class Linearizer {
 
 }  // namespace
 
-const UOp* Linearize(UOpGraph& graph, const UOp* sink, int vector_bytes) {
+const UOp* Linearize(UOpGraph& graph, const UOp* sink, const Target& target) {
   std::vector<const UOp*> phases;
   int64_t next_packed = kFirstPackedSlot;
   for (const UOp* phase : sink->src()) {
-    Linearizer(graph, phase, vector_bytes, next_packed).Run(phases);
+    Linearizer(graph, phase, target, next_packed).Run(phases);
   }
   return Sink(graph, phases);
 }

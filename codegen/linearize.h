@@ -2,6 +2,7 @@
 #define QUERN_CODEGEN_LINEARIZE_H_
 
 #include "rewrite/graph.h"
+#include "rewrite/target.h"
 
 namespace quern {
 
@@ -18,9 +19,9 @@ namespace quern {
 ///  - One register axis of each statement becomes the SIMD lanes (type LANE); the other register
 ///    axes stay free in the statements and are unrolled by Expand.
 ///
-/// REDUCEs and SCANs remain only over register axes. `vector_bytes` is the width of a SIMD
-/// register. SplitPhases, SplitReductions and SplitScans must have run.
-const UOp* Linearize(UOpGraph& graph, const UOp* sink, int vector_bytes);
+/// REDUCEs and SCANs remain only over register axes. SplitPhases, SplitReductions and SplitScans
+/// must have run.
+const UOp* Linearize(UOpGraph& graph, const UOp* sink, const Target& target);
 
 }  // namespace quern
 

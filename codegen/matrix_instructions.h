@@ -22,16 +22,18 @@ namespace quern {
 /// Tiles stand in for the vector instruction with the same group, lanes and types where a loop has
 /// enough rows and steps (matrix_tiles.h).
 ///
+/// VPMADDWD has no accumulator: it is followed by an addition.
+///
 /// Source: Intel 64 and IA-32 Architectures Software Developer's Manual, VDPBF16PS, VPDPBUSD,
-/// TDPBF16PS, TDPBUSD and TDPBSUD. Those of bf16 take subnormal inputs as zero and round to nearest
-/// even; those of bytes wrap.
+/// VPMADDWD, TDPBF16PS, TDPBUSD and TDPBSUD. Those of bf16 take subnormal inputs as zero and round
+/// to nearest even; those of integers wrap.
 struct MatrixInstruction {
   std::string_view name;
   std::string_view feature;  ///< of LLVM's target
   int group;
-  int lanes;  ///< of the accumulator, or of one of its rows
-  int tile;   ///< rows, and steps at a time; 1: a vector instruction
-  ScalarType a;
+  int lanes;     ///< of the accumulator, or of one of its rows
+  int tile;      ///< rows, and steps at a time; 1: a vector instruction
+  ScalarType a;  ///< or an integer type whose values it holds: such factors are widened
   ScalarType b;
   ScalarType accumulator;
 };
@@ -48,7 +50,7 @@ bool HasLanes(const MatrixInstruction& instruction, int64_t lanes);
 
 /// Whether the sum of `value` over an axis of matrix instructions is done by them, with `lanes`
 /// lanes of accumulators.
-bool UsesMatrixInstruction(const UOp* value, int64_t lanes);
+bool UsesMatrixInstruction(const UOp* value, int64_t lanes, const Target& target);
 
 /// The two factors of a product that an instruction can sum, `a` and `b` in its order.
 struct MatrixFactors {
@@ -58,10 +60,13 @@ struct MatrixFactors {
 };
 
 /// Reads `value` as the product of two widened operands of one of the instructions that the target
-/// has. Errors say what is missing: the form, the types, or the CPU's feature.
+/// has; of several the one that sums the largest groups, in the widest registers. Errors say what
+/// is missing: the form, the types, or the CPU's feature.
 absl::StatusOr<MatrixFactors> MatchMatrixProduct(const UOp* value, const Target& target);
-/// The same whatever the target has.
-absl::StatusOr<MatrixFactors> MatchMatrixProduct(const UOp* value);
+
+/// The type that the matrix instruction which does a REDUCE wants of what is loaded from `index`: a
+/// wider one than it has, if it is one of the factors and must be widened; else its own.
+ScalarType FactorType(const UOp* reduce, const UOp* index, const Target& target);
 
 }  // namespace quern
 

@@ -20,7 +20,8 @@ struct RegisterAxes {
 
   uint64_t Unrolled(const UOp* u) const { return sets.Of(u) & unrolled_bits; }
   bool IsVector(const UOp* u) const { return (sets.Of(u) & lane_bit) != 0; }
-  int width() const { return static_cast<int>(lane->range_size()); }
+  /// Lanes of a vector; 1 where no axis becomes lanes.
+  int width() const { return lane == nullptr ? 1 : static_cast<int>(lane->range_size()); }
 };
 
 /// For a load whose lanes lie apart in memory: an unrolled axis along which it is contiguous, or

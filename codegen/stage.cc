@@ -4,6 +4,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "codegen/matrix_instructions.h"
+#include "rewrite/build.h"
 #include "rewrite/kernel_flags.h"
 #include "rewrite/range_sets.h"
 
@@ -42,9 +44,24 @@ bool PacksOnce(const RangeSets& sets, const UOp* sink, const UOp* load) {
   return elements <= kMostGrowth * buffer->buffer_size();
 }
 
+// The types that matrix instructions want of loads that are narrower.
+absl::flat_hash_map<const UOp*, ScalarType> WidenedFactors(const std::vector<const UOp*>& order,
+                                                           const Target& target) {
+  absl::flat_hash_map<const UOp*, ScalarType> types;
+  for (const UOp* reduce : order) {
+    if (reduce->op != Op::kReduce) continue;
+    for (const UOp* u : Toposort(reduce->src(0))) {
+      if (u->op != Op::kLoad) continue;
+      const ScalarType type = FactorType(reduce, u->src(0), target);
+      if (type != u->dtype.scalar) types[u] = type;
+    }
+  }
+  return types;
+}
+
 }  // namespace
 
-const UOp* StageOperands(UOpGraph& graph, const UOp* sink) {
+const UOp* StageOperands(UOpGraph& graph, const UOp* sink, const Target& target) {
   if ((sink->arg.a & kNoLocalsFlag) != 0) return sink;
   const RangeSets sets(sink);
   uint64_t local_set = 0;
@@ -61,12 +78,18 @@ const UOp* StageOperands(UOpGraph& graph, const UOp* sink) {
   for (const UOp* u : order) {
     if (u->op == Op::kStore) written.insert(u->src(0)->src(0));
   }
+  const absl::flat_hash_map<const UOp*, ScalarType> types = WidenedFactors(order, target);
   absl::flat_hash_map<const UOp*, const UOp*> done;
+  absl::flat_hash_map<const UOp*, const UOp*> widened;  // the STAGE of a load in such a type
   std::vector<const UOp*> sources;
   for (const UOp* u : order) {
     sources.clear();
     for (const UOp* s : u->src()) sources.push_back(done.at(s));
     const UOp* rebuilt = WithSources(graph, u, sources);
+    if (u->op == Op::kCast) {
+      const auto wide = widened.find(u->src(0));
+      if (wide != widened.end()) rebuilt = Cast(graph, wide->second, u->dtype);
+    }
     done[u] = rebuilt;
     if (u->op != Op::kLoad || written.contains(u->src(0)->src(0))) continue;
     const uint64_t used = sets.Of(u);
@@ -79,6 +102,10 @@ const UOp* StageOperands(UOpGraph& graph, const UOp* sink) {
     stage.insert(stage.end(), ranges.begin(), ranges.end());
     const int64_t once = PacksOnce(sets, sink, u) ? kOnceFlag : 0;
     done[u] = graph.Make(Op::kStage, u->dtype, stage, {once, 0});
+    if (const auto type = types.find(u); type != types.end()) {
+      stage[0] = Cast(graph, rebuilt, DType(type->second));
+      widened[u] = graph.Make(Op::kStage, stage[0]->dtype, stage, {once, 0});
+    }
   }
   return done.at(sink);
 }

@@ -2,6 +2,7 @@
 #define QUERN_CODEGEN_STAGE_H_
 
 #include "rewrite/graph.h"
+#include "rewrite/target.h"
 
 namespace quern {
 
@@ -12,9 +13,11 @@ namespace quern {
 /// does not change its address. Nothing is staged when the sink forbids it (NOLOCALS), and nothing
 /// that the kernel writes.
 ///
+/// A factor that a matrix instruction wants wider is widened on the way, once for all who read it.
+///
 /// The STAGE of a constant operand carries kOnceFlag (rewrite/kernel_flags.h), unless packing would
 /// more than double it: its copy holds the whole operand and outlives the run.
-const UOp* StageOperands(UOpGraph& graph, const UOp* sink);
+const UOp* StageOperands(UOpGraph& graph, const UOp* sink, const Target& target);
 
 }  // namespace quern
 

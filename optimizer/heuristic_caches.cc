@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "codegen/matrix_instructions.h"
 #include "optimizer/heuristic_steps.h"
 #include "optimizer/reads_in_place.h"
 #include "rewrite/kernel_flags.h"
@@ -14,6 +15,8 @@ namespace {
 constexpr int64_t kLeastDepth = 64, kLeastDepthApart = 8;
 // Tiles that read a panel again, from which packing it may pay.
 constexpr int64_t kLeastUses = 8;
+// The same for rows that are widened for matrix instructions.
+constexpr int64_t kLeastWidened = 2;
 
 // How an operand is read by lanes along axes of a type.
 struct LaneUse {
@@ -235,14 +238,17 @@ LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,
 
 namespace {
 
-// How many rows of tiles are packed together, best first; empty if no number is possible.
-std::vector<int64_t> RowBlocks(int64_t size) {
+// How many rows of tiles are packed together, best first; empty if no number is possible. All of
+// them are a block, too, if they `fit` a cache.
+std::vector<int64_t> RowBlocks(int64_t size, bool fit) {
   constexpr int64_t kLargest = 16, kLargestWhole = 32;
   std::vector<int64_t> blocks;
   for (int64_t block = kLargest; block >= 2; --block) {
     if (size % block == 0) blocks.push_back(block);
   }
-  if (size > kLargest && size <= kLargestWhole) blocks.push_back(size);
+  if (size > kLargest && (size <= kLargestWhole || (blocks.empty() && fit))) {
+    blocks.push_back(size);
+  }
   return blocks;
 }
 
@@ -309,15 +315,22 @@ void TileCaches(Scheduler& s, Decisions& decisions) {
     }
     if (best == nullptr) continue;
     // The operand of the rows is read along the reduced axis; where that is no walk through
-    // memory, a block of it is packed, too.
-    bool rows_apart = false;
-    for (const UOp* load : reduce.loads) {
-      rows_apart |= sets.Depends(load, best) && LiesApart(sets, reduce, load);
-    }
+    // memory, a block of it is packed, too, and where each tile would widen it again.
     const UOp* columns = sum_lanes ? nullptr : ColumnsLoop(sets, reduce, best);
-    const bool pack_rows = columns != nullptr && decisions.Confirm("pack-rows", rows_apart);
+    bool rows_pay = false;
+    bool rows_fit = true;
+    for (const UOp* load : reduce.loads) {
+      if (!sets.Depends(load, best)) continue;
+      const ScalarType type = FactorType(reduce.node, load, s.target());
+      const bool widened = type != load->dtype.scalar;
+      const int64_t growth = ByteSize(type) / ByteSize(load->dtype.scalar);
+      rows_fit &= OperandBytes(sets, reduce, load) * growth <= s.target().l2_bytes / 2;
+      rows_pay |= LiesApart(sets, reduce, load);
+      rows_pay |= widened && columns != nullptr && columns->range_size() >= kLeastWidened;
+    }
+    const bool pack_rows = columns != nullptr && decisions.Confirm("pack-rows", rows_pay);
     const int rows_axis = AxisNumber(s, best);
-    const std::vector<int64_t> blocks = RowBlocks(best->range_size());
+    const std::vector<int64_t> blocks = RowBlocks(best->range_size(), rows_fit);
     if (!pack_rows || blocks.empty()) {
       const std::vector<int64_t> amounts =
           LocalAmounts(best->range_size(), LocalAmount(s, rows_axis, -1));

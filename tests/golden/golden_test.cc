@@ -18,6 +18,7 @@
 #include "rewrite/simplify.h"
 #include "rewrite/text.h"
 #include "rewrite/verify.h"
+#include "tests/unit/handmade_targets.h"
 
 namespace quern {
 namespace {
@@ -39,7 +40,7 @@ constexpr GoldenPass kPasses[] = {
     {"contract", ".txt",
      [](UOpGraph& g, const UOp* sink) {
        const UOp* parts = SplitReductions(g, SplitPhases(g, Simplify(g, sink)));
-       return PseudoCode(ContractScratch(g, Linearize(g, parts, /*vector_bytes=*/64)));
+       return PseudoCode(ContractScratch(g, Linearize(g, parts, Avx512Target())));
      }},
 };
 
