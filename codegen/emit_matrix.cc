@@ -59,7 +59,7 @@ Value* EmitInstruction(IRBuilderBase& b, const MatrixInstruction& m, Value* sum,
   llvm::Type* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(m.lanes * m.group));
   x = b.CreateBitCast(x, type);
   y = b.CreateBitCast(y, type);
-  if (m.a == ScalarType::kI16) {
+  if (!Accumulates(m)) {
     const auto id =
         wide ? llvm::Intrinsic::x86_avx512_pmaddw_d_512 : llvm::Intrinsic::x86_avx2_pmadd_wd;
     return b.CreateAdd(sum, b.CreateIntrinsic(id, {}, {x, y}));

@@ -48,6 +48,8 @@ bool HasInstruction(const MatrixInstruction& m, const Target& target) {
 
 std::span<const MatrixInstruction> MatrixInstructions() { return kInstructions; }
 
+bool Accumulates(const MatrixInstruction& instruction) { return instruction.a != kI16; }
+
 absl::StatusOr<MatrixFactors> MatchMatrixProduct(const UOp* value, const Target& target) {
   if (value->op != Op::kMul || value->src(0)->op != Op::kCast || value->src(1)->op != Op::kCast) {
     return absl::FailedPreconditionError("what is summed is no product of two widened operands");

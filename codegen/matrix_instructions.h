@@ -40,6 +40,9 @@ struct MatrixInstruction {
 
 std::span<const MatrixInstruction> MatrixInstructions();
 
+/// Whether the instruction adds to the accumulator, too; else another one does.
+bool Accumulates(const MatrixInstruction& instruction);
+
 /// The instruction on tiles that does what `instruction` does with these types of the factor that
 /// has the rows and of that which has the columns, if the target has it; else -1.
 int FindTileInstruction(const MatrixInstruction& instruction, ScalarType rows, ScalarType columns,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "codegen/matrix_instructions.h"
 #include "codegen/stream_stores.h"
 #include "optimizer/best_first.h"
 #include "optimizer/cpu_traits.h"
@@ -235,10 +236,24 @@ void UnrollSmallReductions(Scheduler& s, Decisions& decisions) {
   }
 }
 
+namespace {
+
+// Whether matrix instructions multiply and others add: then they leave no room for those of a loop.
+bool AddsMatrixProducts(const Scheduler& s, const UOp* reduce) {
+  const std::span<const UOp* const> axes = reduce->src().subspan(1);
+  const bool summed = std::any_of(axes.begin(), axes.end(),
+                                  [](const UOp* r) { return r->range_type() == AxisType::kWarp; });
+  if (!summed) return false;
+  const absl::StatusOr<MatrixFactors> factors = MatchMatrixProduct(reduce->src(0), s.target());
+  return factors.ok() && !Accumulates(MatrixInstructions()[factors->instruction]);
+}
+
+}  // namespace
+
 // A few steps of a register tile in one pass of its loop.
 void UnrollTiles(Scheduler& s, Decisions& decisions) {
   // Of memory far away, each step reads a row of its own.
-  constexpr int64_t kMostSteps = 4;
+  constexpr int64_t kMostSteps = 4, kMatrixSteps = 2;
   // What a pass does besides takes as long as the arithmetic of few registers, and padding adds
   // hardly a step to a long sum.
   constexpr int64_t kLittleWork = 16, kLongSum = 32;
@@ -247,12 +262,14 @@ void UnrollTiles(Scheduler& s, Decisions& decisions) {
   for (const StatementAccesses& reduce : CollectAccesses(s.kernel())) {
     if (reduce.node->op != Op::kReduce || reduce.loads.size() < 2) continue;
     const LanesInPlace lanes = FindLanesInPlace(s, sets, reduce);
-    const int64_t steps = lanes.pays && lanes.far ? far_steps : kMostSteps;
+    const bool adds = AddsMatrixProducts(s, reduce.node);
+    const int64_t steps = adds ? kMatrixSteps : lanes.pays && lanes.far ? far_steps : kMostSteps;
     const UOp* innermost = nullptr;
     bool unrolled = false;
     for (const UOp* r : reduce.node->src().subspan(1)) {
       if (r->range_type() == AxisType::kReduce) innermost = r;
-      unrolled |= r->range_type() == AxisType::kUnroll || r->range_type() == AxisType::kWarp;
+      unrolled |= r->range_type() == AxisType::kUnroll;
+      unrolled |= r->range_type() == AxisType::kWarp && !adds;
     }
     int register_axes = 0;
     int64_t elements = 1;

@@ -34,7 +34,7 @@ const std::vector<Case>& Cases() {
       {"C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))",
        "i=12,j=64,k=24",
        "A=u8,B=i8",
-       "avx512vnni",
+       "avx2",
        {"TC(0)", "TC(0) UPCAST(1,16)", "TC(0) UPCAST(1,32) UPCAST(0,4)",
         "TC(0) UPCAST(1,16) UPCAST(0,3) UNROLL(0,2) LOCAL(0,0)", "TC(0) UPCAST(0,4)"}},
       // Packed by groups: columns of B are interleaved, rows of B transposed in registers, with
@@ -42,20 +42,20 @@ const std::vector<Case>& Cases() {
       {"C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))",
        "i=6,j=45,k=77",
        "A=u8,B=i8",
-       "avx512vnni",
+       "avx2",
        {"PADTO(2,4) TC(0) PADTO(1,32) UPCAST(1,32) UPCAST(0,3) LOCAL(0,0)",
         "PADTO(2,4) TC(0) PADTO(1,64) UPCAST(1,64) UPCAST(0,6)"}},
       {"C[i,j] = sum[k](i32(A[i,k])*i32(B[j,k]))",
        "i=6,j=45,k=150",
        "A=u8,B=i8",
-       "avx512vnni",
+       "avx2",
        {"PADTO(2,4) TC(0) PADTO(1,32) UPCAST(1,32) UPCAST(0,3) LOCAL(0,0)",
         "PADTO(2,4) TC(0) PADTO(1,16) UPCAST(1,16) UPCAST(0,2) LOCAL(0,0)",
         "PADTO(2,4) TC(0) PADTO(1,16) UPCAST(1,16) UPCAST(0,2) UNROLL(0,2)"}},
       {"C[i,j] = sum[k](i32(A[k,i])*i32(B[j,k]))",
        "i=28,j=64,k=64",
        "A=u8,B=i8",
-       "avx512vnni",
+       "avx2",
        {"TC(0) UPCAST(1,32) UPCAST(0,7) LOCAL(1,0) LOCAL(0,2)",
         "TC(0) UPCAST(1,32) UPCAST(0,7) LOCAL(0,0)"}},
       {"C[i,j] = sum[k](f32(A[i,k])*f32(B[j,k]))",
@@ -67,7 +67,7 @@ const std::vector<Case>& Cases() {
       {"C[i,j] = sum[k](i32(A[i,k])*i32(B[k,j]))",
        "i=5,j=32,k=8",
        "A=i8,B=u8",
-       "avx512vnni",
+       "avx2",
        {"TC(0) UPCAST(1,16)", "TC(0) UPCAST(1,32)"}},
       {"Y[i,j] = X[j,i]",
        "i=32,j=64",
@@ -188,7 +188,7 @@ TEST(MatrixTest, ExtremeBytes) {
   absl::StatusOr<std::unique_ptr<CpuDevice>> device = CpuDevice::Create();
   ASSERT_TRUE(device.ok());
   const Target& target = (*device)->target();
-  if (!target.Has("avx512vnni")) GTEST_SKIP() << "this CPU lacks avx512vnni";
+  if (!target.Has("avx2")) GTEST_SKIP() << "this CPU lacks avx2";
   constexpr int kDepth = 512;
   for (const char* b : {"B[k,j]", "B[j,k]"}) {
     FormulaKernel k = KernelOf(Concat("C[i,j] = sum[k](i32(A[i,k])*i32(", b, "))"),

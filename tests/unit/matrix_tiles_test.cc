@@ -13,6 +13,7 @@
 #include "rewrite/verify.h"
 #include "rewrite/verify_node.h"
 #include "runtime/tile_permission.h"
+#include "tests/unit/assembly_text.h"
 #include "tests/unit/formula_kernel.h"
 #include "tests/unit/handmade_targets.h"
 
@@ -112,33 +113,6 @@ TEST(MatrixTilesTest, OtherTargetsHaveVectors) {
       LowerAndCheck(k, "TC(0) UPCAST(1,16) UPCAST(0,16) LOCAL(0,0)", target);
   EXPECT_EQ(CountOps(lowered.sink, Op::kTile), 0);
   EXPECT_GT(CountOps(lowered.sink, Op::kMatrix), 0);
-}
-
-std::string Assembly(const LoweredKernel& lowered, const Target& target) {
-  CompileOptions options;
-  options.verify = true;
-  options.keep_assembly = true;
-  const absl::StatusOr<CompiledKernel> compiled = CompileForCpu(lowered, target, options);
-  EXPECT_TRUE(compiled.ok()) << compiled.status();
-  if (!compiled.ok()) return "";
-  EXPECT_FALSE(compiled->object.empty());
-  return compiled->assembly;
-}
-
-int Count(std::string_view text, std::string_view what) {
-  int count = 0;
-  for (size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++count;
-  return count;
-}
-
-// The part of a text from the last label before the first `what` to the branch after the last one.
-std::string LoopAround(const std::string& text, std::string_view what) {
-  const size_t first = text.find(what);
-  const size_t last = text.rfind(what);
-  if (first == text.npos) return "";
-  const size_t begin = text.rfind("\n.LBB", first);
-  const size_t end = text.find("\tj", last);
-  return text.substr(begin, end - begin);
 }
 
 void ExpectTileCode(const char* formula, const char* dtypes, const std::string& instruction) {
