@@ -17,6 +17,8 @@ namespace {
 constexpr double kGatherLane = 2;
 constexpr double kTransposedVector = 5;
 constexpr double kCombineLanes = 8;
+// A sum beyond those that registers hold is loaded and stored in each pass.
+constexpr double kSpilled = 2;
 
 enum class Walk : uint8_t { kFixed, kContiguous, kTransposed, kApart };
 
@@ -228,6 +230,15 @@ class LaneChooser {
     return whole || registers <= 1 ? registers : static_cast<double>(lane->range_size());
   }
 
+  // Registers that keep the sums of an item from one pass of its loops to the next.
+  double Accumulators(const Item& item, const UOp* lane) const {
+    if (item.loops.empty() || !item.tile.empty()) return 0;
+    const double sums = Copies(item, sets_.Of(item.node));
+    if (lane == nullptr || Contains(item.reduce_registers, lane)) return sums;
+    const double size = static_cast<double>(lane->range_size());
+    return sums / size * AccumulatorRegisters(lane, item.node->dtype);
+  }
+
   // Instructions of all runs of an item with these lanes (nullptr: scalar copies).
   double Cost(size_t i, const UOp* lane) const {
     const Item& item = *items_[i];
@@ -270,6 +281,7 @@ class LaneChooser {
       const double copies = Copies(item, set) / group;
       cost +=
           lane == nullptr ? copies : copies / size * AccumulatorRegisters(lane, item.node->dtype);
+      cost += kSpilled * std::max(0.0, Accumulators(item, lane) - target_.vector_registers);
     }
     for (const Item* input : item.inputs) {
       if (input->node->op == Op::kStage) cost += Share(item, input->node, lane);

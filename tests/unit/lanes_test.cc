@@ -56,6 +56,16 @@ TEST(LanesTest, BlocksOfAPowerOfTwoAreTransposed) {
   EXPECT_EQ(LanesOfSums(k, "UPCAST(1,16) UPCAST(0,6) UNROLL(0,4)"), 16);
 }
 
+// Eight steps of A lie side by side: as lanes they save 42 loads a pass. But each of the 96 outputs
+// would have a register of sums.
+TEST(LanesTest, LanesOfTheSumThatRegistersDoNotHoldAreNoLanes) {
+  const FormulaKernel k = KernelOf("C[i,j] = sum[k](A[i,k]*B[k,j])", "i=12,j=32,k=512");
+  EXPECT_EQ(LanesOfSums(k, "UPCAST(1,16) UPCAST(0,6) UNROLL(0,8) LOCAL(0,0)", Avx2Target(1)), 16);
+  // Those of three by four have.
+  const FormulaKernel dots = KernelOf(kRowsByRows, "i=12,j=32,k=64");
+  EXPECT_EQ(LanesOfSums(dots, "UPCAST(1,4) UPCAST(0,3) UNROLL(0,8)", Avx2Target(1)), 8);
+}
+
 // Eight channels by fourteen pixels that lie side by side: pixels as lanes save a load. But LLVM
 // takes fourteen of eight lanes apart; of sixteen it does not.
 TEST(LanesTest, RegistersAndAHalfAreNoLanes) {
