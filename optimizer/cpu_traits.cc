@@ -11,6 +11,7 @@ struct NamedTraits {
 };
 
 constexpr NamedTraits kTraits[] = {
+    {.llvm_cpu = "znver3", .traits = {.packs_far_rows = true}},
     {.llvm_cpu = "znver4",
      .traits = {.vector_rate = 0.5,  // units of 256 bits
                 .rows_beside_each_other = false,

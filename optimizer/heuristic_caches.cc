@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "codegen/matrix_instructions.h"
+#include "optimizer/cpu_traits.h"
 #include "optimizer/heuristic_steps.h"
 #include "optimizer/reads_in_place.h"
 #include "rewrite/kernel_flags.h"
@@ -15,8 +16,8 @@ namespace {
 constexpr int64_t kLeastDepth = 64, kLeastDepthApart = 8;
 // Tiles that read a panel again, from which packing it may pay.
 constexpr int64_t kLeastUses = 8;
-// The same for rows that are widened for matrix instructions.
-constexpr int64_t kLeastWidened = 2;
+// The same for rows that are widened for matrix instructions, or come from far away.
+constexpr int64_t kLeastWidened = 2, kLeastFar = 16;
 
 // How an operand is read by lanes along axes of a type.
 struct LaneUse {
@@ -238,18 +239,60 @@ LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,
 
 namespace {
 
-// How many rows of tiles are packed together, best first; empty if no number is possible. All of
-// them are a block, too, if they `fit` a cache.
-std::vector<int64_t> RowBlocks(int64_t size, bool fit) {
-  constexpr int64_t kLargest = 16, kLargestWhole = 32;
+// How many rows of tiles are packed together, at most `most`, best first, where the blocks are
+// divided among so many `threads`. If no number near that divides `size`, the loop is padded to a
+// multiple of the one that adds least.
+std::vector<int64_t> RowBlocks(int64_t size, int64_t most, int64_t threads) {
+  constexpr int64_t kLargestWhole = 32;
   std::vector<int64_t> blocks;
-  for (int64_t block = kLargest; block >= 2; --block) {
-    if (size % block == 0) blocks.push_back(block);
+  for (int64_t block = most; block >= 2; --block) {
+    if (size % (block * threads) == 0) blocks.push_back(block);
   }
-  if (size > kLargest && (size <= kLargestWhole || (blocks.empty() && fit))) {
-    blocks.push_back(size);
+  if (size > most && size <= kLargestWhole) blocks.push_back(size);
+  if (size < most || (!blocks.empty() && blocks[0] >= most / 2)) return blocks;
+  const auto added = [&](int64_t block) {
+    const int64_t whole = block * threads;
+    return (size + whole - 1) / whole * whole - size;
+  };
+  int64_t best = most;
+  for (int64_t block = most; block >= most / 2; --block) {
+    if (added(block) < added(best)) best = block;
   }
+  if (blocks.empty() || added(best) <= size / 32) blocks.insert(blocks.begin(), best);
   return blocks;
+}
+
+// Whether the operand of the rows is packed, too, by blocks of at most `most` tiles.
+struct RowPacking {
+  bool pays = false;
+  int64_t most = 16;
+  int64_t threads = 1;  // that divide the blocks, if there are many
+};
+
+// It pays where the operand is no walk through memory along the reduced axis, where each tile would
+// widen it again, and on some cores where it comes from beyond the second-level cache.
+RowPacking FindRowPacking(const Scheduler& s, const RangeSets& sets,
+                          const StatementAccesses& reduce, const UOp* rows, const UOp* columns) {
+  constexpr int64_t kMostFar = 20;
+  RowPacking packing;
+  if (columns == nullptr) return packing;
+  for (const UOp* load : reduce.loads) {
+    if (!sets.Depends(load, rows)) continue;
+    packing.pays |= LiesApart(sets, reduce, load);
+    const bool widened = FactorType(reduce.node, load, s.target()) != load->dtype.scalar;
+    packing.pays |= widened && columns->range_size() >= kLeastWidened;
+    // Windows read again what they share; a tile may be padded.
+    const int64_t bytes = load->src(0)->buffer_size() * ByteSize(load->dtype.scalar);
+    const bool once = OperandBytes(sets, reduce, load) < 2 * bytes;
+    const bool far = bytes > s.target().l2_bytes;
+    const bool far_pays =
+        once && far && columns->range_size() >= kLeastFar && TraitsOf(s.target()).packs_far_rows;
+    if (!packing.pays && far_pays) packing = {.pays = true, .most = kMostFar};
+    const int64_t cores = s.target().cores;
+    const bool many = rows->range_size() >= 2 * packing.most * cores && PaysThreads(s);
+    if ((widened || far_pays) && many) packing.threads = cores;
+  }
+  return packing;
 }
 
 // How many of `size` rows of tiles use a packed operand before the next is packed: `best` (0: all),
@@ -314,23 +357,11 @@ void TileCaches(Scheduler& s, Decisions& decisions) {
       }
     }
     if (best == nullptr) continue;
-    // The operand of the rows is read along the reduced axis; where that is no walk through
-    // memory, a block of it is packed, too, and where each tile would widen it again.
     const UOp* columns = sum_lanes ? nullptr : ColumnsLoop(sets, reduce, best);
-    bool rows_pay = false;
-    bool rows_fit = true;
-    for (const UOp* load : reduce.loads) {
-      if (!sets.Depends(load, best)) continue;
-      const ScalarType type = FactorType(reduce.node, load, s.target());
-      const bool widened = type != load->dtype.scalar;
-      const int64_t growth = ByteSize(type) / ByteSize(load->dtype.scalar);
-      rows_fit &= OperandBytes(sets, reduce, load) * growth <= s.target().l2_bytes / 2;
-      rows_pay |= LiesApart(sets, reduce, load);
-      rows_pay |= widened && columns != nullptr && columns->range_size() >= kLeastWidened;
-    }
-    const bool pack_rows = columns != nullptr && decisions.Confirm("pack-rows", rows_pay);
+    const RowPacking rows = FindRowPacking(s, sets, reduce, best, columns);
+    const bool pack_rows = columns != nullptr && decisions.Confirm("pack-rows", rows.pays);
     const int rows_axis = AxisNumber(s, best);
-    const std::vector<int64_t> blocks = RowBlocks(best->range_size(), rows_fit);
+    const std::vector<int64_t> blocks = RowBlocks(best->range_size(), rows.most, rows.threads);
     if (!pack_rows || blocks.empty()) {
       const std::vector<int64_t> amounts =
           LocalAmounts(best->range_size(), LocalAmount(s, rows_axis, -1));
@@ -342,6 +373,7 @@ void TileCaches(Scheduler& s, Decisions& decisions) {
     }
     const int64_t size = best->range_size();
     const int64_t block = decisions.Pick("packed-block", blocks);
+    if (!PadTo(s, best, block * rows.threads)) return;
     const int columns_axis = AxisNumber(s, columns);
     const int64_t amount = LocalAmount(s, columns_axis, block == size ? rows_axis : -1);
     if (!Try(s, ActionKind::kLocal, columns_axis, amount)) return;

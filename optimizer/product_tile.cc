@@ -28,7 +28,8 @@ constexpr double kStoredApartElement = 0.5, kStoredTransposedElement = 0.25;
 // not packed, from page to page; those of the rows come back to the same line.
 constexpr double kHiddenLoad = 0.1, kHiddenLaneLoad = 0.3, kHiddenFarLoad = 0.75;
 constexpr double kLoadsPerCycle = 2, kMultiplyAddsPerCycle = 2;
-constexpr int64_t kPageBytes = 2048, kLeastRun = 3;
+// A step from row to row that is no longer comes in time, if at least three follow.
+constexpr int64_t kNearBytes = 512, kLeastRun = 3;
 // Reading what does not stay in the second-level cache between tiles, beside multiply-adds.
 constexpr double kFarByte = 1.0 / 64;
 // Reading an operand of the rows when each step of the reduction goes to another page.
@@ -52,7 +53,7 @@ struct Operand {
   const UOp* index = nullptr;
   double elements = 1;      // different ones, all loops together
   bool reused = false;      // along some output loop: it may be packed
-  bool in_order = false;    // a step of some reduced axis stays on its page
+  bool in_order = false;    // a step of some reduced axis stays near
   bool constant = false;    // packed ahead, which costs nothing here
   bool contiguous = false;  // along any axis
 };
@@ -103,7 +104,7 @@ Problem Describe(const Scheduler& s, const RangeSets& sets, const StatementAcces
     for (const UOp* r : reduce.node->src().subspan(1)) {
       const int64_t step = std::abs(form.CoefficientOf(r)) * ByteSize(load->dtype.scalar);
       operand.contiguous |= form.CoefficientOf(r) == 1;
-      operand.in_order |= step != 0 && step < kPageBytes && r->range_size() >= kLeastRun;
+      operand.in_order |= step != 0 && step < kNearBytes && r->range_size() >= kLeastRun;
     }
   }
   return p;
