@@ -23,6 +23,9 @@ constexpr double kPackedContiguousElement = 0.1, kPackedFarElement = 0.6;
 constexpr double kFarElementInPlace = 1.2, kElementInPlace = 0.4;
 constexpr double kGatheredElement = 1.5;
 constexpr double kStoredApartElement = 0.5, kStoredTransposedElement = 0.25;
+// Where each lane is on a page of its own.
+constexpr double kStoredFarElement = 8;
+constexpr int64_t kPageBytes = 4096;
 // What loads cost beside multiply-adds that hide them: a tile with fewer of them is better. Those
 // of the lanes walk through a panel that the second-level cache may hold, or through one that is
 // not packed, from page to page; those of the rows come back to the same line.
@@ -279,7 +282,10 @@ double Estimate(const Problem& p, const ProductTile& tile) {
     // A tile whose rows are neighbours in memory is turned around in registers.
     const bool transposed =
         tile.row_axis != nullptr && PatternAlong(*p.store, tile.row_axis).store_contiguous;
-    cycles += p.outputs_volume * (transposed ? kStoredTransposedElement : kStoredApartElement);
+    const int64_t stride = ToLinear(p.store->node->src(0)->src(1)).CoefficientOf(tile.lane_axis);
+    const int64_t bytes = std::abs(stride) * ByteSize(p.store->node->src(1)->dtype.scalar);
+    const double apart = bytes < kPageBytes ? kStoredApartElement : kStoredFarElement;
+    cycles += p.outputs_volume * (transposed ? kStoredTransposedElement : apart);
   }
   return cycles;
 }

@@ -271,5 +271,13 @@ TEST(HeuristicTilesTest, AProductWithFewSumsGetsRowsAlongAThirdAxis) {
   EXPECT_EQ(RegistersOf(Schedule(Capsule(32), Zen5(), 1)).size(), 2);
 }
 
+// Images of a batch would fill lanes without padding, but each lane would be stored to a page of
+// its own.
+TEST(HeuristicTilesTest, LanesOnPagesOfTheirOwnCostMoreThanPadding) {
+  const FormulaKernel k = KernelOf("Y[n,o,h,w] = sum[c](X[n,c,2*h,2*w]*W[o,c])",
+                                   "n=16,o=512,h=28,w=28,c=256", "", "X=16,256,56,56");
+  EXPECT_THAT(RegistersOf(Schedule(k, Avx2Target(1))), ElementsAre("UPCAST(3,16)", "UPCAST(1,6)"));
+}
+
 }  // namespace
 }  // namespace quern
