@@ -4,6 +4,7 @@
 #include <array>
 
 #include "rewrite/concat.h"
+#include "rewrite/graph.h"
 
 namespace quern {
 namespace {
@@ -77,16 +78,22 @@ absl::StatusOr<MatrixFactors> MatchMatrixProduct(const UOp* value, const Target&
                                               DTypeName(value->dtype)));
 }
 
-ScalarType FactorType(const UOp* reduce, const UOp* index, const Target& target) {
+ScalarType PackedType(const UOp* reduce, const UOp* index, const Target& target) {
   const ScalarType own = index->dtype.scalar;
+  const auto is_loaded = [&](const UOp* u) { return u->op == Op::kLoad && u->src(0) == index; };
   const std::span<const UOp* const> axes = reduce->src().subspan(1);
   const bool summed = std::any_of(axes.begin(), axes.end(),
                                   [](const UOp* r) { return r->range_type() == AxisType::kWarp; });
-  if (!summed) return own;
+  if (!summed) {
+    if (own != kF16 && own != kBF16) return own;
+    for (const UOp* u : Toposort(reduce->src(0))) {
+      if (u->op == Op::kCast && u->dtype.scalar == kF32 && is_loaded(u->src(0))) return kF32;
+    }
+    return own;
+  }
   const absl::StatusOr<MatrixFactors> factors = MatchMatrixProduct(reduce->src(0), target);
   if (!factors.ok()) return own;
   const MatrixInstruction& m = kInstructions[static_cast<size_t>(factors->instruction)];
-  const auto is_loaded = [&](const UOp* u) { return u->op == Op::kLoad && u->src(0) == index; };
   return is_loaded(factors->a) ? m.a : is_loaded(factors->b) ? m.b : own;
 }
 

@@ -67,9 +67,10 @@ struct MatrixFactors {
 /// is missing: the form, the types, or the CPU's feature.
 absl::StatusOr<MatrixFactors> MatchMatrixProduct(const UOp* value, const Target& target);
 
-/// The type that the matrix instruction which does a REDUCE wants of what is loaded from `index`: a
-/// wider one than it has, if it is one of the factors and must be widened; else its own.
-ScalarType FactorType(const UOp* reduce, const UOp* index, const Target& target);
+/// The type in which a REDUCE wants what is loaded from `index` if it is packed: a wider one than
+/// it has, if it would be widened for each use, as a factor of a matrix instruction or from a short
+/// float to f32; else its own.
+ScalarType PackedType(const UOp* reduce, const UOp* index, const Target& target);
 
 }  // namespace quern
 

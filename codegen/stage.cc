@@ -52,7 +52,7 @@ absl::flat_hash_map<const UOp*, ScalarType> WidenedFactors(const std::vector<con
     if (reduce->op != Op::kReduce) continue;
     for (const UOp* u : Toposort(reduce->src(0))) {
       if (u->op != Op::kLoad) continue;
-      const ScalarType type = FactorType(reduce, u->src(0), target);
+      const ScalarType type = PackedType(reduce, u->src(0), target);
       if (type != u->dtype.scalar) types[u] = type;
     }
   }

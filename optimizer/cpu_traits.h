@@ -17,8 +17,8 @@ struct CpuTraits {
   /// Whether the outer axis of a window with channels last is better left a loop, beside a tile of
   /// two registers of channels by a few neighbouring pixels.
   bool window_rows_in_turn = true;
-  /// Whether the rows of a product that come from beyond the second-level cache are better packed by
-  /// blocks, although each of them is a walk through memory.
+  /// Whether the rows of a product that come from beyond the second-level cache are better packed
+  /// by blocks, although each of them is a walk through memory.
   bool packs_far_rows = false;
   /// Whether a product of bf16 pairs takes no longer than one of f32.
   bool fast_bf16 = false;

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kLeastDepth = 64, kLeastDepthApart = 8;
 // Tiles that read a panel again, from which packing it may pay.
 constexpr int64_t kLeastUses = 8;
-// The same for rows that are widened for matrix instructions, or come from far away.
+// The same for operands that packing widens, and for rows that come from far away.
 constexpr int64_t kLeastWidened = 2, kLeastFar = 16;
 
 // How an operand is read by lanes along axes of a type.
@@ -72,6 +72,11 @@ bool LiesApart(const RangeSets& sets, const StatementAccesses& reduce, const UOp
     walks |= step != 0 && std::abs(step) * ByteSize(load->dtype.scalar) <= kShortStep;
   }
   return !walks;
+}
+
+// Whether an operand would be widened for each use, and is once if it is packed.
+bool IsWidened(const Scheduler& s, const StatementAccesses& reduce, const UOp* load) {
+  return PackedType(reduce.node, load, s.target()) != load->dtype.scalar;
 }
 
 // The longest output loop along which the operand of the rows, which depends on `rows`, is reused.
@@ -218,6 +223,7 @@ LanesInPlace FindLanesInPlace(const Scheduler& s, const RangeSets& sets,
       }
     }
     if (lanes % VectorLanes(s, reduce) != 0 || FitsFirstCache(s, sets, reduce, load)) continue;
+    if (IsWidened(s, reduce, load)) continue;
     const UOp* rows = nullptr;
     for (const UOp* r : sets.Members(sets.Of(reduce.node))) {
       if (r->range_type() != AxisType::kLoop || r->range_size() < 2 || sets.Depends(load, r)) {
@@ -279,7 +285,7 @@ RowPacking FindRowPacking(const Scheduler& s, const RangeSets& sets,
   for (const UOp* load : reduce.loads) {
     if (!sets.Depends(load, rows)) continue;
     packing.pays |= LiesApart(sets, reduce, load);
-    const bool widened = FactorType(reduce.node, load, s.target()) != load->dtype.scalar;
+    const bool widened = IsWidened(s, reduce, load);
     packing.pays |= widened && columns->range_size() >= kLeastWidened;
     // Windows read again what they share; a tile may be padded.
     const int64_t bytes = load->src(0)->buffer_size() * ByteSize(load->dtype.scalar);
@@ -346,6 +352,7 @@ void TileCaches(Scheduler& s, Decisions& decisions) {
         const bool constant =
             buffer->op == Op::kParam && IsConstantSlot(s.kernel(), buffer->slot());
         bool pays = use.apart;
+        pays |= IsWidened(s, reduce, load) && r->range_size() >= kLeastWidened;
         if (!sum_lanes && deep) {  // Those read their operands as they lie in memory, if they can.
           pays |= lanes.load == load || constant ||
                   (r->range_size() >= kLeastUses && !FitsFirstCache(s, sets, reduce, load));

@@ -72,5 +72,33 @@ TEST(HeuristicPackingTest, RowsThatStepFromLineToLineAreNoRows) {
   }
 }
 
+// Short floats are widened once, where they are packed: both operands, however small.
+TEST(HeuristicPackingTest, ShortFloatsArePackedAsTheyAreUsed) {
+  const Target target = Avx2Target(1);
+  for (const char* dtypes : {"A=bf16,B=bf16", "A=f16,B=f16"}) {
+    FormulaKernel k =
+        KernelOf("C[i,j] = sum[k](f32(A[i,k])*f32(B[k,j]))", "i=48,j=64,k=64", dtypes);
+    Scheduler s(*k.graph, k.sink, target);
+    ApplyHeuristic(s);
+    EXPECT_THAT(ActionsToString(s.actions()), HasSubstr("LOCAL(1,0) LOCAL(0,"));
+    PassOptions options;
+    options.verify = true;
+    const absl::StatusOr<LoweredKernel> lowered = Lower(*k.graph, s.kernel(), target, options);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    int packed = 0;
+    for (const UOp* u : Toposort(lowered->sink)) {
+      if (u->op != Op::kScratch) continue;
+      EXPECT_EQ(u->dtype.scalar, ScalarType::kF32) << dtypes;
+      ++packed;
+    }
+    EXPECT_EQ(packed, 2) << dtypes;
+    const KernelBuffers expected(k.sink);
+    const KernelBuffers actual(k.sink);
+    ASSERT_EQ(Interpret(k.sink, expected.Views()), absl::OkStatus());
+    ASSERT_EQ(Interpret(lowered->sink, actual.Views()), absl::OkStatus());
+    EXPECT_EQ(actual.Compare(expected, ToleranceFor(k.sink)), "") << dtypes;
+  }
+}
+
 }  // namespace
 }  // namespace quern
